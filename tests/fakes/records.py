@@ -39,6 +39,7 @@ from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import Toleration
+from seaway.domain.notifications import Notify, Occasion
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.domain.runtime import Run
 from seaway.domain.tenancy import DEFAULT
@@ -57,6 +58,10 @@ def draw_id() -> str:
 def spec(name: str = "train", **fields: Any) -> JobSpec:
     """Create a spec that requests one core."""
     return JobSpec(name, **{"demand": Demand(ResourceRequest(cpu_milli=1000)), **fields})
+
+
+NOTIFY = (Notify("ops", (Occasion.STARTED,)), Notify("ada@example.com"))
+"""Receivers of messages."""
 
 
 def full_spec() -> JobSpec:
@@ -81,7 +86,7 @@ def full_spec() -> JobSpec:
     data = DataSource("c1", 5, (DataSource("c2", 6),))
     full = JobSpec("full", demand, 3, True, need, -5, "team-a", "fast", "ray", run, 60, 3600, 2, labels, True, True)
     array = TaskArray("0-5", 2, (("A", ("x", "y")), ("B", ("1", "2", "3"))))
-    return replace(full, data=data, output_mib=7, after=(After(draw_id(), When.STARTED),), array=array)
+    return replace(full, data=data, output_mib=7, after=(After(draw_id(), When.STARTED),), array=array, notify=NOTIFY)
 
 
 def job_record(**fields: Any) -> JobRecord:

@@ -279,6 +279,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "data": {"location": "", "size_mib": 0, "others": []},
         "after": [],
         "output_mib": 0,
+        "notify": [],
     }
 
 

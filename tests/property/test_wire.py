@@ -16,6 +16,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.notifications import Notify, Occasion
 from seaway.domain.runtime import Run
 from seaway.wire import fields
 from seaway.wire.fields import at_ns, moment
@@ -75,6 +76,8 @@ runs = st.builds(
     variables.map(lambda env: tuple(env.items())),
     st.lists(st.integers(1, 65_535), max_size=3).map(tuple),
 )
+occasions = st.sets(st.sampled_from(Occasion), min_size=1).map(lambda chosen: [o for o in Occasion if o in chosen])
+receivers = st.builds(Notify, names | st.just("ada@example.com"), occasions.map(tuple))
 times = st.none() | st.integers(1, fields.LONGEST_TIME_S)
 specs = st.builds(
     JobSpec,
@@ -91,6 +94,7 @@ specs = st.builds(
     expected_duration_s=st.just(0) | times,
     time_limit_s=times,
     lease_s=times,
+    notify=st.lists(receivers, max_size=3, unique_by=lambda each: each.to).map(tuple),
     retries=st.integers(0, 1000),
     labels=st.dictionaries(names, names, max_size=3),
     on_violation=st.sampled_from(OnViolation),

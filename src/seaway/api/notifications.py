@@ -144,5 +144,4 @@ async def drop_deliveries(request: Request, name: str, tenant: TenantQuery = "")
     """Remove the dead letters of a notification."""
     pipeline = pipeline_of(request)
     asked = tenant_asked(caller_of(request), tenant)
-    await pipeline.threads.read(pipeline.plane.notifications.view, asked, name)
     return json_reply({"count": await pipeline.threads.write(pipeline.plane.notifications.drop, asked, name)})

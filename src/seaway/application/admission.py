@@ -27,6 +27,7 @@ from seaway.domain.job import NO_DATA, OTHER_COPY, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
+from seaway.domain.notifications import Notify
 from seaway.domain.queues import path_of
 from seaway.domain.runtime import secrets_of
 from seaway.domain.units import LARGEST
@@ -97,11 +98,23 @@ MAX_REPORTED = 20
 
 
 class Admission:
-    """Check of jobs: valid names, and sufficient capacity of the empty fleet."""
+    """Check of jobs: valid names, and sufficient capacity of the empty fleet.
 
-    def __init__(self, controller: Controller, templates: Templates = PLAIN) -> None:
+    Parameters
+    ----------
+    notify_obstacle
+        Returns why a job of a tenant cannot have messages sent to a receiver; empty if it can.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        templates: Templates = PLAIN,
+        notify_obstacle: Callable[[str, Notify], str] = lambda _tenant, _notify: "",
+    ) -> None:
         self._controller = controller
         self._templates = templates
+        self._notify_obstacle = notify_obstacle
         self._lock = threading.Lock()
         self._make = -1
         self._empty: Snapshot | None = None
@@ -200,22 +213,27 @@ class Admission:
         problems += _rejected(self._lacking_archive(spec), "workdir")
         problems += _standby_problems(spec, names)
         problems += _rejected(self._controller.scaler.obstacle(spec), "scale")
-        gateway = spec.demand.gateway
-        if gateway and self._empty is not None and gateway not in self._gateways:
-            problems.append(_unknown("gateway", gateway, self._gateways))
-        clusters = spec.demand.nodes.clusters
-        if clusters and self._empty is not None:
-            known = [each.name for each in self._empty.clusters]
-            problems += [
-                _unknown("cluster", name, known, where="placement.clusters")
-                for name in sorted(clusters.difference(known))[:MAX_REPORTED]
-            ]
+        for at, each in enumerate(spec.notify):
+            problems += _rejected(self._notify_obstacle(spec.tenant, each), f"notify[{at}].to")
+        problems += self._unknown_places(spec)
         return problems
 
     def _lacking_archive(self, spec: JobSpec) -> str:
         if not spec.runtime.workdir or self.has_archive(spec.tenant, spec.runtime.workdir):
             return ""
         return "names an archive that is not stored for this tenant; send the folder with seaway submit --workdir"
+
+    def _unknown_places(self, spec: JobSpec) -> Iterator[RejectedError]:
+        """Yield an error for each gateway and cluster that does not exist, once the fleet is known."""
+        if self._empty is None:
+            return
+        gateway = spec.demand.gateway
+        if gateway and gateway not in self._gateways:
+            yield _unknown("gateway", gateway, self._gateways)
+        if clusters := spec.demand.nodes.clusters:
+            known = [each.name for each in self._empty.clusters]
+            for name in sorted(clusters.difference(known))[:MAX_REPORTED]:
+                yield _unknown("cluster", name, known, where="placement.clusters")
 
     def _beyond_limits(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""

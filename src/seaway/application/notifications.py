@@ -16,7 +16,8 @@ from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, origin
+from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Notify, is_address, origin
+from seaway.domain.tenancy import require_name
 
 SECRET = "whsec_"
 """Begin of secrets of webhooks."""
@@ -64,15 +65,22 @@ class Notifications:
         self._testing: set[Receiver] = set()
 
     def views(self, tenant: str | None = None) -> list[NotificationView]:
-        """Return the notifications of a tenant, or all, by tenant and name."""
+        """Return the notifications of a tenant, or all, by tenant and name.
+
+        E-mail addresses that jobs name are among them while they have messages.
+        """
         counts = self._store.delivery_counts()
+        rows = {(row.tenant, row.name): row for row in self._store.notifications()}
+        for of, receiver, _ in counts:
+            if is_address(receiver):
+                rows[of, receiver] = Notification.of_address(of, receiver)
 
         def count(row: Notification, state: DeliveryState) -> int:
             return counts.get((row.tenant, row.name, state), 0)
 
         return [
             NotificationView(row, count(row, DeliveryState.WAITING), count(row, DeliveryState.DEAD))
-            for row in self._store.notifications()
+            for _, row in sorted(rows.items())
             if tenant is None or row.tenant == tenant
         ]
 
@@ -110,6 +118,7 @@ class Notifications:
         StaleError
             If the change is based on another version.
         """
+        require_name("notification", row.name)
         for at, address in enumerate(row.addresses):
             if why := self._mail_obstacle(address):
                 raise RejectedError(why, where=f"addresses[{at}]")
@@ -157,6 +166,16 @@ class Notifications:
     def _sealed(self, row: Notification, secret: str) -> Notification:
         return replace(row, sealed=self._vault.seal(secret, f"{row.tenant}/{row.name}"))
 
+    def obstacle(self, tenant: str, notify: Notify) -> str:
+        """Return why a job of a tenant cannot have messages sent to a receiver; empty if it can."""
+        if is_address(notify.to):
+            return self._mail_obstacle(notify.to)
+        names = self.notifier.names_of(tenant)
+        if notify.to in names:
+            return ""
+        known = f"available: {', '.join(names)}" if names else "there is none: seaway notification set"
+        return f"unknown notification {notify.to!r} of tenant {tenant!r}; {known}"
+
     def delete(self, tenant: str, name: str, meant: Precondition | None = None) -> None:
         """Remove a notification with its waiting messages and dead letters.
 
@@ -170,13 +189,13 @@ class Notifications:
             if meant is not None and not meant(row):
                 raise StaleError("the notification has changed; read it again")
             self._writer.require(Change(delete=[row]))
-        self.drop(tenant, name)
+        self._remove(self._all(tenant, name, None))
 
     def deliveries(
         self, tenant: str, name: str, state: DeliveryState | None, limit: int, before: str = ""
     ) -> list[Delivery]:
-        """Return the messages of a notification that its receiver has not accepted, newest first."""
-        self._find(tenant, name)
+        """Return the messages of a notification or an e-mail address, newest first."""
+        self._receiver(tenant, name)
         return self._store.deliveries(tenant=tenant, receiver=name, state=state, limit=limit, before=before)
 
     def resend(self, tenant: str, name: str, ids: Sequence[str] = ()) -> int:
@@ -187,7 +206,7 @@ class Notifications:
         UnknownError
             If the notification, or one of the dead letters, does not exist.
         """
-        self._find(tenant, name)
+        self._receiver(tenant, name)
         rows = self._dead(tenant, name)
         if missing := sorted({*ids} - {row.id for row in rows}):
             raise UnknownError(f"dead letter {missing[0][:80]!r} not found")
@@ -202,9 +221,17 @@ class Notifications:
         return len(again)
 
     def drop(self, tenant: str, name: str) -> int:
-        """Remove the dead letters of a notification, and all messages of one that was removed; return their number."""
-        removed = any((row.tenant, row.name) == (tenant, name) for row in self._store.notifications())
-        rows = self._dead(tenant, name) if removed else self._all(tenant, name, None)
+        """Remove the dead letters of a notification or an e-mail address; return their number.
+
+        Raises
+        ------
+        UnknownError
+            If it does not exist.
+        """
+        self._receiver(tenant, name)
+        return self._remove(self._dead(tenant, name))
+
+    def _remove(self, rows: Sequence[Delivery]) -> int:
         if rows:
             self._writer.require(Change(delete=[*rows]))
             self.notifier.recount()
@@ -220,7 +247,7 @@ class Notifications:
         ConflictError
             If another test of it is in progress.
         """
-        row, key = self._find(tenant, name), (tenant, name)
+        row, key = self._receiver(tenant, name), (tenant, name)
         if key in self._testing:
             raise ConflictError("a test of this notification is in progress; wait for its result")
         now_ns = self._clock.now_ns()
@@ -242,6 +269,9 @@ class Notifications:
             if (row.tenant, row.name) == (tenant, name):
                 return row
         raise _unknown(name)
+
+    def _receiver(self, tenant: str, name: str) -> Notification:
+        return Notification.of_address(tenant, name) if is_address(name) else self._find(tenant, name)
 
     def _dead(self, tenant: str, name: str) -> list[Delivery]:
         return self._all(tenant, name, DeliveryState.DEAD)

@@ -27,7 +27,15 @@ from seaway.application.writer import Writer
 from seaway.domain.backoff import backoff
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.job_state import FINAL, JobState
-from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, NotifierState, Occasion
+from seaway.domain.notifications import (
+    Channel,
+    Delivery,
+    DeliveryState,
+    Notification,
+    NotifierState,
+    Occasion,
+    is_address,
+)
 
 NS_PER_S = 1_000_000_000
 
@@ -53,7 +61,7 @@ STOP_S = 2
 """Maximum time of `stop` for the thread, seconds."""
 
 Receiver = tuple[str, str]
-"""Tenant, and name of a notification."""
+"""Tenant, and name of a notification or an e-mail address."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +80,7 @@ class Notifier:
     Parameters
     ----------
     waits
-        Returns the waiting jobs, with the begin of their wait by the wall clock.
+        Returns those waiting jobs for which a function is true, with the begin of their wait by the wall clock.
     retry_for_s
         Seconds after which an undelivered message is a dead letter.
     public_url
@@ -84,7 +92,7 @@ class Notifier:
         store: Store,
         writer: Writer,
         clock: Clock,
-        waits: Callable[[], Iterable[tuple[JobRecord, int]]],
+        waits: Callable[[Callable[[JobRecord], bool]], Iterable[tuple[JobRecord, int]]],
         channels: Channels,
         vault: Vault,
         random: Random,
@@ -96,7 +104,7 @@ class Notifier:
         self._waits, self._channels, self._vault = waits, channels, vault
         self._retry_for_ns = int(retry_for_s * NS_PER_S)
         self._public_url = public_url
-        self._known: dict[Receiver, Notification] = {}
+        self._known = {(row.tenant, row.name): row for row in store.notifications()}
         self._noted: deque[_Noted] = deque()
         self._noted_id = 0
         self._drawn_ns = 0
@@ -124,7 +132,7 @@ class Notifier:
             for record in change.insert:
                 if type(record) is Event:
                     self._noted_id = record.id
-                    if self._known and _occasions(record):
+                    if _occasions(record):
                         self._note_event(record, change)
             for record in change.put:
                 if type(record) is Notification:
@@ -135,11 +143,14 @@ class Notifier:
                     self._known = {each: row for each, row in self._known.items() if each != key}
 
     def _note_event(self, event: Event, change: Change) -> None:
+        rows = (row for rows in (change.update, change.insert) for row in rows if type(row) is JobRecord)
+        job = next((row for row in rows if row.id == event.job_id), None)
+        if not self._known and job is not None and not job.spec.notify:
+            return
         if len(self._noted) >= MAX_NOTED:
             self._behind = True
             return
-        rows = (row for rows in (change.update, change.insert) for row in rows if type(row) is JobRecord)
-        self._noted.append(_Noted(event, next((row for row in rows if row.id == event.job_id), None)))
+        self._noted.append(_Noted(event, job))
         self._wake.set()
 
     def _reload(self) -> None:
@@ -239,7 +250,7 @@ class Notifier:
             self._behind = False
             self._noted.clear()
             while page := self._store.events(state.event, MAX_ROWS):
-                wanted = [each for each in page if self._known and _occasions(each)]
+                wanted = [each for each in page if _occasions(each)]
                 state = replace(state, event=page[-1].id)
                 self._keep(self._about(_Noted(each, None) for each in wanted), state)
         upto = self._noted_id
@@ -261,18 +272,34 @@ class Notifier:
             if job is None or job.array or job.is_standby or (ended_before(event, job)):
                 continue
             occasions, state = _occasions(event), event.state or job.state.value
-            for row in self._receivers(job):
-                occasion = next((one for one in occasions if one in row.on), None)
+            for row, on in self._receivers(job):
+                occasion = next((one for one in occasions if one in on), None)
                 if occasion and row.changed_ns <= event.at_ns:
                     said = _said(job, occasion, state, event.reason)
                     found.append(self._message(row, job, occasion, said, event.at_ns, state))
         return found
 
-    def _receivers(self, job: JobRecord) -> Iterator[Notification]:
-        """Yield the notifications that cover a job."""
+    def _receivers(self, job: JobRecord) -> Iterator[tuple[Notification, tuple[Occasion, ...]]]:
+        """Yield the notifications that cover a job, and those that it names, with the occasions of messages."""
+        spec = job.spec
+        named = {each.to: each.when for each in spec.notify}
         for row in self._known.values():
-            if row.covers(job.spec.tenant, job.spec.queue, (job.id, job.spec.name)):
-                yield row
+            on = row.on if row.covers(spec.tenant, spec.queue, (job.id, spec.name)) else ()
+            if row.tenant == spec.tenant:
+                on += named.get(row.name, ())
+            yield row, on
+        for to, when in named.items():
+            if is_address(to):
+                yield Notification.of_address(spec.tenant, to), when
+
+    def receiver(self, tenant: str, name: str) -> Notification | None:
+        """Return a notification, or the receiver for an e-mail address; None for an unknown name."""
+        found = self._known.get((tenant, name))
+        return Notification.of_address(tenant, name) if found is None and is_address(name) else found
+
+    def names_of(self, tenant: str) -> list[str]:
+        """Return the names of the notifications of a tenant."""
+        return sorted(name for of, name in self._known if of == tenant)
 
     def _search_waits(self) -> None:
         """Store messages about jobs whose wait exceeded the limit of a notification since the last search.
@@ -286,13 +313,13 @@ class Notifier:
         self._searched_at_ns = now_ns
         until_ns = max(self._clock.now_ns(), state.waits_ns)
         found = []
-        if any(Occasion.WAITS_TOO_LONG in row.on for row in self._known.values()):
-            for job, since_ns in self._waits():
-                for row in self._receivers(job):
-                    limit_ns = since_ns + row.wait_limit_s * NS_PER_S
-                    if Occasion.WAITS_TOO_LONG in row.on and state.waits_ns < limit_ns <= until_ns:
-                        said = f"job {job.spec.name} has waited for {_time_text(row.wait_limit_s)}", job.reason
-                        found.append(self._message(row, job, Occasion.WAITS_TOO_LONG, said, limit_ns, job.state.value))
+        every = any(Occasion.WAITS_TOO_LONG in row.on for row in self._known.values())
+        for job, since_ns in self._waits(lambda job: every or bool(job.spec.notify)):
+            for row, on in self._receivers(job):
+                limit_ns = since_ns + row.wait_limit_s * NS_PER_S
+                if Occasion.WAITS_TOO_LONG in on and state.waits_ns < limit_ns <= until_ns:
+                    said = f"job {job.spec.name} has waited for {_time_text(row.wait_limit_s)}", job.reason
+                    found.append(self._message(row, job, Occasion.WAITS_TOO_LONG, said, limit_ns, job.state.value))
         after = replace(state, waits_ns=until_ns)
         if found:
             self._keep(found, after)
@@ -332,7 +359,7 @@ class Notifier:
         return self._busy[key] < (1 if key in self._failing else AT_ONCE) and sum(alike) < AT_ONCE_OF_TENANT
 
     def _channel(self, key: Receiver) -> Channel | None:
-        row = self._known.get(key)
+        row = self.receiver(*key)
         return row.channel if row else None
 
     def _send_due(self) -> None:
@@ -348,7 +375,7 @@ class Notifier:
                 del self._heaps[key]
 
     def _send(self, key: Receiver, row: Delivery) -> None:
-        notification = self._known.get(key)
+        notification = self.receiver(*key)
         if notification is None:
             self._writer.require(Change(delete=[row]))
             return
@@ -392,7 +419,7 @@ class Notifier:
         while self._results:
             row, channel, result = self._results[0]
             key = row.tenant, row.receiver
-            after = self._after(row, result) if result.error and key in self._known else None
+            after = self._after(row, result) if result.error and self.receiver(*key) else None
             self._writer.require(Change(put=[after]) if after else Change(delete=[row]))
             self._results.popleft()
             self._busy[key] -= 1

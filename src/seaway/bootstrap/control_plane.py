@@ -210,7 +210,6 @@ def make_plane(  # noqa: PLR0913  # wiring
         controller.renew_policy(name)
 
     policies.on_change = renewed
-    admission = Admission(controller, templates or PlainTemplates())
     overview = Overview(controller, store, backends, writer, policies)
     notifications = make_notifications(
         settings.notifications,
@@ -223,6 +222,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         settings.server.public_url,
     )
     overview.notified = notifications.notifier.counts
+    admission = Admission(controller, templates or PlainTemplates(), notifications.obstacle)
     workdirs = workdirs or Workdirs(store, clock, workdir_limits(settings.workdirs))
     workdirs.start(writer, partial(needed_workdirs, controller))
     admission.has_archive = workdirs.admits

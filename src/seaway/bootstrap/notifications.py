@@ -12,6 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.notifications import require_address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from seaway.application.control.loop import Controller
@@ -143,13 +144,17 @@ def encryption_key(settings: NotificationSettings, folder: Path | None) -> bytes
         raise RejectedError(f"cannot be used: {error}", where=str(path)) from error
 
 
-def waiting_jobs(controller: Controller) -> list[tuple[JobRecord, int]]:
-    """Return the waiting jobs and arrays, with the begin of their wait by the wall clock, nanoseconds since 1970."""
+def waiting_jobs(controller: Controller, wanted: Callable[[JobRecord], bool]) -> list[tuple[JobRecord, int]]:
+    """Return the waiting jobs and arrays for which `wanted` is true.
+
+    Each has the begin of its wait by the wall clock, nanoseconds since 1970.
+    """
     with controller.lock:
         jobs = list(controller.live.jobs.values())
-        arrays = [(each, each.submitted_ns) for each in controller.live.arrays.known.values() if each.state.waits]
+        arrays = [each for each in controller.live.arrays.known.values() if each.state.waits]
     since_ns = controller.live.stages.waits_since_ns
-    return arrays + [(job, begun_ns) for job in jobs if (begun_ns := since_ns(job)) is not None]
+    waiting = [(job, begun_ns) for job in filter(wanted, jobs) if (begun_ns := since_ns(job)) is not None]
+    return [(each, each.submitted_ns) for each in filter(wanted, arrays)] + waiting
 
 
 def make_notifications(  # noqa: PLR0913, PLR0917  # wiring
@@ -195,7 +200,7 @@ def make_notifications(  # noqa: PLR0913, PLR0917  # wiring
         store,
         writer,
         clock,
-        lambda: waiting_jobs(controller),
+        lambda wanted: waiting_jobs(controller, wanted),
         channels,
         vault,
         random,

@@ -13,6 +13,7 @@ from seaway.domain.dependencies import After
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
+from seaway.domain.notifications import Notify
 from seaway.domain.runtime import NO_PROGRAM, NO_RUNTIME, SIGNALS, RestartPolicy, Run, Runtime
 from seaway.domain.scaling import Trigger, require_triggers
 from seaway.domain.tenancy import DEFAULT, require_name
@@ -219,6 +220,8 @@ class JobSpec:
         is 0, the job is suspended.
     runtime
         Environment of each replica, such as its volumes.
+    notify
+        Receivers of messages about it.
     """
 
     name: str
@@ -254,6 +257,7 @@ class JobSpec:
     lease_s: int | None = None
     scale: tuple[Trigger, ...] = ()
     runtime: Runtime = NO_RUNTIME
+    notify: tuple[Notify, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the name and the numbers."""
@@ -268,6 +272,10 @@ class JobSpec:
                 raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
         if self.ring:
             self._check_ring()
+        receivers = [each.to for each in self.notify]
+        if len(receivers) > len({*receivers}):
+            twice = next(each for each in receivers if receivers.count(each) > 1)
+            raise RejectedError(f"has {twice!r} twice; list its occasions once", where="notify")
         if self.lease_s is not None and self.array:
             raise RejectedError("is for single jobs; the tasks of an array have a time_limit", where="lease")
         if self.runtime != NO_RUNTIME:
@@ -463,7 +471,8 @@ def _workload_fields(spec: JobSpec) -> tuple[Any, ...]:
     """Return the fields that running workloads depend on.
 
     These are not: name, labels, priority, queue, duration, limits, data and the action for SLO violations,
-    whether it is preemptible, whether its replicas start one by one, its predecessors, and its standby.
+    whether it is preemptible, whether its replicas start one by one, its predecessors, and its standby. Its receivers
+    of messages are not either.
     """
     return (
         spec.demand,

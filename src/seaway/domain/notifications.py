@@ -48,6 +48,35 @@ class Occasion(StrEnum):
     """The job completed, failed, was cancelled or was skipped."""
 
 
+DEFAULT_OCCASIONS = (Occasion.FAILED, Occasion.PREEMPTED, Occasion.FINISHED)
+"""Occasions of messages if none are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Receiver that a job names for messages about itself.
+
+    Attributes
+    ----------
+    to
+        Name of a notification of its tenant, or an e-mail address.
+    when
+        Occasions of messages.
+    """
+
+    to: str
+    when: tuple[Occasion, ...] = DEFAULT_OCCASIONS
+
+    def __post_init__(self) -> None:
+        """Check the receiver."""
+        if is_address(self.to):
+            require_address(self.to, "to")
+        else:
+            require_name("notification", self.to, where="to")
+        if not self.when:
+            raise RejectedError(f"name at least one of {', '.join(Occasion)}", where="when")
+
+
 class Channel(StrEnum):
     """Ways to send a message."""
 
@@ -73,7 +102,7 @@ class Notification:
     sealed
         Encrypted secret: the key of signatures of a webhook, or the whole URL of Slack; empty for e-mails.
     on
-        Occasions of messages.
+        Occasions of messages; none if it has messages only about jobs that name it.
     queue
         Queue of the jobs; empty for all.
     job
@@ -105,14 +134,12 @@ class Notification:
         RejectedError
             With the field.
         """
-        require_name("notification", self.name)
         mail = self.channel is Channel.EMAIL
         wrong = {
             "is the URL of a webhook; e-mails have addresses": ("url", mail and bool(self.url)),
             "name at least one address": ("addresses", mail and not self.addresses),
             f"has more than {MAX_ADDRESSES} addresses": ("addresses", len(self.addresses) > MAX_ADDRESSES),
             "are for e-mails; a webhook has a URL": ("addresses", not mail and bool(self.addresses)),
-            f"name at least one of {', '.join(Occasion)}": ("on", not self.on),
             "must be more than 0": ("wait_limit", self.wait_limit_s <= 0),
         }
         for said, (where, applies) in wrong.items():
@@ -128,9 +155,19 @@ class Notification:
         """Description of the receiver without secrets."""
         return ", ".join(self.addresses) or self.url
 
+    @classmethod
+    def of_address(cls, tenant: str, address: str) -> Notification:
+        """Return the receiver of messages about jobs of a tenant that name an e-mail address."""
+        return cls(tenant, address, Channel.EMAIL, addresses=(address,))
+
     def covers(self, tenant: str, queue: str, job: tuple[str, str]) -> bool:
         """Report whether it has messages about a job of a tenant in a queue, with this ID and name."""
         return self.tenant in ("", tenant) and self.queue in ("", queue) and self.job in ("", *job)
+
+
+def is_address(receiver: str) -> bool:
+    """Report whether a receiver is an e-mail address, not the name of a notification."""
+    return "@" in receiver
 
 
 def require_address(address: str, where: str) -> None:

@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 """Pattern of names. Names are used as values of Kubernetes labels, in lower case."""
 
 
-def require_name(kind: str, name: str) -> None:
+def require_name(kind: str, name: str, where: str = "name") -> None:
     """Check a name from a user.
 
     Raises
@@ -28,7 +28,7 @@ def require_name(kind: str, name: str) -> None:
     """
     if not NAME.fullmatch(name):
         raise RejectedError(
-            f"{kind} {name!r}: use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last", where="name"
+            f"{kind} {name!r}: use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last", where=where
         )
 
 

@@ -188,7 +188,19 @@ def _warning(value: Any) -> str:  # noqa: ANN401  # any value of YAML
     return f"{value['signal']}@{value['before']}" if isinstance(value, Mapping) else str(value)
 
 
+def _receivers(value: Any) -> str:  # noqa: ANN401  # any value of YAML
+    """Write receivers of messages in their short form, one a line."""
+    listed = [value] if isinstance(value, str | Mapping) else value
+    return "\n".join(_receiver(each) if isinstance(each, Mapping) else str(each) for each in listed)
+
+
+def _receiver(value: Mapping[str, Any]) -> str:
+    when = value.get("when", ())
+    return "=".join(filter(None, (str(value["to"]), when if isinstance(when, str) else ",".join(map(str, when)))))
+
+
 WARNING = Kind(str, _warning)
+RECEIVERS = Kind(lambda text: [line.strip() for line in text.splitlines() if line.strip()], _receivers)
 VOLUMES = Kind(_volumes, lambda value: "\n".join(map(_volume, value)))
 PAIRS = Kind(_pairs, lambda value: "\n".join(f"{name}={each}" for name, each in value.items()))
 
@@ -200,7 +212,7 @@ def shown(document: Mapping[str, Any], path: str, kind: Kind) -> str:
         return ""
     try:
         return kind.shown(value)
-    except (TypeError, AttributeError):  # wrong type, which the API reports
+    except (TypeError, AttributeError, KeyError):  # wrong type, which the API reports
         return str(value)
 
 

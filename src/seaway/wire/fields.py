@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from seaway.domain import units
 from seaway.domain.device import MIG_NAME
 from seaway.domain.errors import RejectedError
+from seaway.domain.notifications import Occasion
 from seaway.domain.runtime import ARCHIVE
 from seaway.domain.tenancy import NAME
 
@@ -204,6 +205,15 @@ def several(value: object) -> object:
 
 OneOrMore = Annotated[References, BeforeValidator(several, json_schema_input_type=Reference | References)]
 """A list; a single entry may be written as a text."""
+
+
+OccasionName = Literal["started", "failed", "preempted", "waits_too_long", "lease_expires", "finished"]
+Occasions = Annotated[
+    list[OccasionName],
+    Field(max_length=len(Occasion)),
+    BeforeValidator(several, json_schema_input_type=OccasionName | list[OccasionName]),
+]
+"""Occasions of messages about a job."""
 
 
 def no_entries() -> Any:  # noqa: ANN401  # fits any list

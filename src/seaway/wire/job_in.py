@@ -17,6 +17,7 @@ from seaway.domain.job import NO_DATA, DataSource, Demand, DeviceRules, GpuTopol
 from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify, Occasion
 from seaway.domain.runtime import (
     NO_RUNTIME,
     READ_ONLY,
@@ -46,6 +47,7 @@ from seaway.wire.fields import (
     Memory,
     Name,
     NameOrNone,
+    Occasions,
     OneOrMore,
     Rate,
     Reference,
@@ -465,6 +467,40 @@ Predecessors = Annotated[
 ]
 
 
+NOTIFY = re.compile(r"(.+?)(?:=([a-z_, ]+))?")
+"""A receiver of messages, like ``ops`` or ``ops=started,failed``."""
+
+
+def receivers(value: object) -> object:
+    """Wrap a single receiver of messages in a list, and read texts; return other values unchanged."""
+    listed = [value] if isinstance(value, str | dict) else value
+    return [_receiver(each) for each in listed] if isinstance(listed, list) else listed
+
+
+def _receiver(value: object) -> object:
+    if not isinstance(value, str) or not (found := NOTIFY.fullmatch(value.strip())):
+        return {"to": value} if isinstance(value, str) else value
+    when = {"when": [word for each in found[2].split(",") if (word := each.strip())]} if found[2] else {}
+    return {"to": found[1], **when}
+
+
+class ReceiverIn(Incoming):
+    """Receiver of messages about the job."""
+
+    to: Annotated[str, Field(min_length=1, max_length=254)]
+    """Name of a notification of the job's tenant, or an e-mail address."""
+    when: Occasions = Field(default=[each.value for each in DEFAULT_OCCASIONS])
+    """Occasions of messages."""
+
+
+NotifyText = Annotated[str, Field(examples=["ops=started,failed"])]
+Receivers = Annotated[
+    list[ReceiverIn],
+    Field(max_length=16),
+    BeforeValidator(receivers, json_schema_input_type=NotifyText | ReceiverIn | list[NotifyText | ReceiverIn]),
+]
+
+
 class StandbyIn(Incoming):
     """Standby of a service: a copy in another cluster, which becomes active when the active one stops."""
 
@@ -619,6 +655,11 @@ class JobIn(Incoming):
     """
     standby: StandbyIn | None = None
     """Standby of a service in another cluster; null for none. All replicas of a copy are then in one cluster."""
+    notify: Receivers = no_entries()
+    """Receivers of messages about the job: notifications of its tenant by name, and e-mail addresses.
+
+    A text like `ops=started,failed` is a receiver with its occasions.
+    """
 
     @classmethod
     def of(cls, spec: JobSpec) -> JobIn:
@@ -680,6 +721,7 @@ class JobIn(Incoming):
             expose=_expose(self.expose),
             standby=_standby(self.standby),
             runtime=_runtime(self),
+            notify=_notify(self.notify),
         )
 
 
@@ -728,6 +770,16 @@ def _expose(given: ExposeIn) -> Expose:
 
 def _standby(given: StandbyIn | None) -> Standby | None:
     return None if given is None else Standby(StandbyMode(given.mode), given.clusters)
+
+
+def _notify(given: list[ReceiverIn]) -> tuple[Notify, ...]:
+    found = []
+    for at, each in enumerate(given):
+        try:
+            found.append(Notify(each.to, tuple(one for one in Occasion if one in each.when)))
+        except RejectedError as error:
+            raise RejectedError(error.message, where=f"notify[{at}].{error.where}") from None
+    return tuple(found)
 
 
 def _request(given: ResourcesIn) -> ResourceRequest:

@@ -9,6 +9,7 @@ from seaway.domain.dependencies import After, When
 from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import NOT_EXPOSED, JobSpec
 from seaway.domain.network import NetworkNeed, OnViolation
+from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify
 from seaway.domain.runtime import READ_ONLY, Container, RestartPolicy, Run, Volume, VolumeKind
 from seaway.domain.tenancy import DEFAULT
 from seaway.domain.units import (
@@ -59,6 +60,7 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
         "retries": spec.retries,
         "labels": spec.labels,
         "after": [{"job": each.job, **_condition(each)} for each in spec.after],
+        "notify": [_notify(each) for each in spec.notify],
     }
     written["preemptible"] = spec.preemptible
     if spec.runtime.restart_policy is not RestartPolicy.NEVER:
@@ -207,6 +209,11 @@ def _data(data: DataSource) -> dict[str, Any]:
 
 def _condition(after: After) -> dict[str, str]:
     return {} if after.when is When.SUCCEEDED else {"when": after.when.value}
+
+
+def _notify(notify: Notify) -> dict[str, Any]:
+    when = {} if notify.when == DEFAULT_OCCASIONS else {"when": [each.value for each in notify.when]}
+    return {"to": notify.to, **when}
 
 
 def _run(run: Run) -> dict[str, Any]:

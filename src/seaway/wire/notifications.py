@@ -18,17 +18,22 @@ from seaway.domain.notifications import (
     Occasion,
 )
 from seaway.domain.units import time_text
-from seaway.wire.fields import LINE_PATTERN, Limit, Line, NameOrNone, limit_s, moment, no_entries, several
+from seaway.wire.fields import (
+    LINE_PATTERN,
+    Limit,
+    Line,
+    NameOrNone,
+    OccasionName,
+    Occasions,
+    limit_s,
+    moment,
+    no_entries,
+    several,
+)
 from seaway.wire.message import Incoming, Shown, fields_of
 from seaway.wire.tenancy import versioned
 
 ChannelName = Literal["webhook", "slack", "email"]
-OccasionName = Literal["started", "failed", "preempted", "waits_too_long", "lease_expires", "finished"]
-Occasions = Annotated[
-    list[OccasionName],
-    Field(max_length=len(Occasion)),
-    BeforeValidator(several, json_schema_input_type=OccasionName | list[OccasionName]),
-]
 MailAddress = Annotated[str, StringConstraints(pattern=LINE_PATTERN, min_length=3, max_length=254)]
 MailAddresses = Annotated[
     list[MailAddress],
@@ -51,7 +56,7 @@ class NotificationIn(Incoming):
     secret: Line = ""
     """Secret for signatures of a webhook: `whsec_` and 24 to 64 bytes in base64. Empty for the present or a new one."""
     on: Occasions = Field(default=["failed", "preempted", "finished"])
-    """Occasions of messages."""
+    """Occasions of messages. Empty for messages only about jobs whose `notify` names it."""
     queue: NameOrNone = ""
     """Queue of the jobs; empty for all."""
     job: NameOrNone = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -21,7 +22,7 @@ from seaway.application.writer import Writer
 from seaway.domain.arrays import TaskArray
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.domain.notifications import Channel, DeliveryState, Notification, Occasion
+from seaway.domain.notifications import Channel, DeliveryState, Notification, Notify, Occasion
 from seaway.domain.queues import Queue
 from seaway.testing.clocks import VirtualClock
 from tests.fakes import records as make
@@ -60,6 +61,7 @@ class World:
     channels: FakeChannels = field(default_factory=FakeChannels)
     waits: list[tuple[JobRecord, int]] = field(default_factory=list)
     starts: int = 0
+    mail_obstacle: str = ""
     writer: Writer = field(init=False)
     notifier: Notifier = field(init=False)
     cases: Notifications = field(init=False)
@@ -75,11 +77,15 @@ class World:
         self.writer = Writer(self.store)
         vault = AesVault(bytes(32))
         to = self.channels
-        self.notifier = Notifier(
-            self.store, self.writer, self.clock, lambda: self.waits, to, vault, Random(self.starts)
+        self.notifier = Notifier(self.store, self.writer, self.clock, self.waiting, to, vault, Random(self.starts))
+        self.cases = Notifications(
+            self.store, self.writer, self.clock, self.notifier, to, vault, lambda _: self.mail_obstacle
         )
-        self.cases = Notifications(self.store, self.writer, self.clock, self.notifier, to, vault, lambda _: "")
         self.notifier.step()
+
+    def waiting(self, wanted: Callable[[JobRecord], bool]) -> list[tuple[JobRecord, int]]:
+        """Return the waiting jobs."""
+        return [each for each in self.waits if wanted(each[0])]
 
     def add(self, name: str = "ops", tenant: str = "default", **fields: Any) -> Notification:  # noqa: ANN401
         """Store a notification by webhook."""
@@ -147,6 +153,72 @@ def test_a_message_is_for_some_occasions_jobs_and_queues() -> None:
     world.go(world.submit(spec=make.spec("another", tenant="other")), *RUNS, JobState.FAILED)
     assert sorted(world.sent()) == [("job.failed", "ours"), ("job.finished", "ours")]
     assert {each.secret[:6] for each in world.channels.sent} == {"whsec_"}
+
+
+def test_a_job_names_receivers_of_its_messages() -> None:
+    """A notification of its tenant and an address have one message about each event, besides those for all jobs."""
+    world = World()
+    world.add("quiet", on=())
+    world.add("loud", on=(Occasion.FAILED,))
+    world.add("quiet", tenant="", on=())
+    notify = tuple(Notify(to, (Occasion.STARTED, Occasion.FAILED)) for to in ("quiet", "loud", "ada@example.com"))
+    ours = world.submit(spec=make.spec("ours", notify=notify))
+    world.go(ours, *RUNS, JobState.FAILED)
+    world.go(world.submit(spec=make.spec("other")), *RUNS, JobState.FAILED)
+    world.sent()
+    seen = [(each.addresses, each.content["type"], each.content["data"]["name"]) for each in world.channels.sent]
+    webhooks = [(kind, name) for addresses, kind, name in seen if not addresses]
+    assert Counter(webhooks) == {("job.started", "ours"): 2, ("job.failed", "ours"): 2, ("job.failed", "other"): 1}
+    assert sorted(str(kind) for addresses, kind, _ in seen if addresses == ("ada@example.com",)) == [
+        "job.failed",
+        "job.started",
+    ]
+
+
+def test_a_server_without_notifications_sends_those_that_jobs_name() -> None:
+    """Addresses need no notification, also for events before a restart and for long waits."""
+    world = World()
+    notify = (Notify("ada@example.com", (Occasion.FAILED, Occasion.WAITS_TOO_LONG)),)
+    job = world.go(world.submit(spec=make.spec("ours", notify=notify)), JobState.QUEUED)
+    other = world.submit(spec=make.spec("other"))
+    world.waits += [(each, world.clock.now_ns()) for each in (job, other)]
+    world.sent()
+    assert world.after(HOUR_S + EVERY_S) == [("job.waits_too_long", "ours")]
+    world.go(job, JobState.FAILED)
+    world.restart()
+    assert world.sent()[1:] == [("job.failed", "ours")]
+
+
+def test_the_receivers_of_a_job_exist() -> None:
+    """An unknown notification is rejected with those of the tenant, and an address as for notifications."""
+    world = World()
+    world.add("ops")
+    world.add("all", tenant="")
+    assert world.cases.obstacle("default", Notify("ops")) == ""
+    assert world.cases.obstacle("default", Notify("all")) == (
+        "unknown notification 'all' of tenant 'default'; available: ops"
+    )
+    assert "seaway notification set" in world.cases.obstacle("vision", Notify("ops"))
+    assert world.cases.obstacle("default", Notify("ada@example.com")) == ""
+    world.mail_obstacle = "no e-mail can be sent"
+    assert world.cases.obstacle("default", Notify("ada@example.com")) == "no e-mail can be sent"
+
+
+def test_dead_letters_to_an_address_are_listed_and_sent_again() -> None:
+    """An address that jobs name is listed while it has messages."""
+    world = World()
+    world.channels.result = Result("550 no such user", final=True)
+    notify = (Notify("ada@example.com", (Occasion.FAILED,)),)
+    world.go(world.submit(spec=make.spec("ours", notify=notify)), *RUNS, JobState.FAILED)
+    world.sent()
+    (view,) = world.cases.views("default")
+    assert (view.notification.name, view.dead) == ("ada@example.com", 1)
+    (dead,) = world.cases.deliveries("default", "ada@example.com", DeliveryState.DEAD, 9)
+    assert dead.error == "550 no such user"
+    world.channels.result = Result()
+    assert world.cases.resend("default", "ada@example.com") == 1
+    world.sent()
+    assert world.cases.views("default")[0:] == [] or not world.cases.views("default")[0].dead
 
 
 def test_the_end_of_a_lease_is_announced() -> None:
@@ -333,7 +405,6 @@ def test_a_secret_of_another_key_makes_dead_letters_with_the_remedy() -> None:
         ({"url": "https://example.com/#x"}, "url"),
         ({"url": "https://exa mple.com/"}, "url"),
         ({"url": ""}, "url"),
-        ({"on": ()}, "on"),
         ({"addresses": ("ada@example.com",)}, "addresses"),
         ({"channel": Channel.EMAIL}, "url"),
         ({"channel": Channel.EMAIL, "url": ""}, "addresses"),

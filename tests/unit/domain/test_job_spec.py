@@ -11,6 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource
 from seaway.domain.job_spec import NO_CLUSTER, RESIZABLE, Checkpoint, Expose, JobSpec, ServiceType, Standby
 from seaway.domain.network import NetworkNeed, OnViolation
+from seaway.domain.notifications import Notify
 from seaway.domain.runtime import Run, Runtime
 from seaway.domain.scaling import Metric, Trigger
 from tests.fakes.records import full_spec, spec
@@ -99,6 +100,7 @@ IN_PLACE = {
     "replicas",
     "lease_s",
     "scale",
+    "notify",
 }
 """Anything that changes without starting a job again."""
 
@@ -136,6 +138,7 @@ OTHERS: dict[str, Any] = {
     "lease_s": 7200,
     "scale": (Trigger(Metric.UTILIZATION, 700),),
     "runtime": Runtime(shm_mib=64),
+    "notify": (Notify("ops"),),
 }
 
 

@@ -14,6 +14,7 @@ from seaway.web.job_document import (
     NAMES,
     NUMBERS,
     PAIRS,
+    RECEIVERS,
     TEXT,
     VOLUMES,
     Kind,
@@ -39,6 +40,7 @@ from seaway.wire.reading import read_yaml_message
         (NUMBERS, "8080, 9090", [8080, 9090]),
         (COMMAND, "python train.py 'two words'", ["python", "train.py", "two words"]),
         (PAIRS, "A=1\nB=x=y", {"A": "1", "B": "x=y"}),
+        (RECEIVERS, "ops\nada@example.com=failed,finished", ["ops", "ada@example.com=failed,finished"]),
         (VOLUMES, "claim=a:/d\n{path: /s, csi: {driver: d}}", ["claim=a:/d", {"path": "/s", "csi": {"driver": "d"}}]),
     ],
 )
@@ -50,10 +52,19 @@ def test_what_is_typed_into_a_field_is_shown_there_again(kind: Kind, text: str, 
     assert shown({}, "a.b", kind) == ""
 
 
-@pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS, VOLUMES])
+@pytest.mark.parametrize("kind", [NAMES, NUMBERS, COMMAND, PAIRS, VOLUMES, RECEIVERS])
 def test_what_is_of_another_kind_is_shown_as_it_is(kind: Kind) -> None:
     """A field shows a value that it could not have made, so that the message about it has something to are at."""
     assert shown({"a": 7}, "a", kind) == "7"
+
+
+def test_receivers_of_a_stored_job_are_shown_in_their_short_form() -> None:
+    """A job that the API returns has mappings, which the field shows as a user types them."""
+    value = [{"to": "ops"}, {"to": "ada@example.com", "when": ["failed", "finished"]}]
+    assert shown({"notify": value}, "notify", RECEIVERS) == "ops\nada@example.com=failed,finished"
+    assert shown({"notify": "ops=failed"}, "notify", RECEIVERS) == "ops=failed"
+    assert shown({"notify": {"to": "ops", "when": "failed"}}, "notify", RECEIVERS) == "ops=failed"
+    assert shown({"notify": [{"when": "failed"}]}, "notify", RECEIVERS) == "[{'when': 'failed'}]"
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "9" * 19, "0." + "1" * 5000])

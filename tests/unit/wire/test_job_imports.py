@@ -219,6 +219,38 @@ def test_a_report_names_the_line_of_each_option() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "notify", "dropped"),
+    [
+        (
+            "--mail-type=BEGIN,END,TIME_LIMIT --mail-user=ada@example.com",
+            [{"to": "ada@example.com", "when": ["started", "finished"]}],
+            {"--mail-type TIME_LIMIT"},
+        ),
+        (
+            "--mail-type=ALL --mail-user=ada@example.com",
+            [{"to": "ada@example.com", "when": ["started", "failed", "preempted", "finished"]}],
+            set(),
+        ),
+        ("--mail-type=NONE", None, set()),
+        ("--mail-type=END", None, {"--mail-type"}),
+        ("--mail-type=END --mail-user=ada", None, {"--mail-type"}),
+        ("--mail-user=ada@example.com", None, {"--mail-user"}),
+    ],
+)
+def test_e_mails_of_slurm_are_messages_of_the_job(options: str, notify: object, dropped: set[str]) -> None:
+    """Types of e-mails with a counterpart are kept, and the others are named."""
+    text = f"#!/bin/bash\n#SBATCH --gpus=1 {options}\npython fit.py\n"
+    converted = convert_script(text, "fit.sh")
+    assert converted is not None
+    assert converted.fields.get("notify") == notify
+    assert {each.field for each in converted.notes if "mail" in each.field and each.result is Result.DROPPED} == dropped
+    read_value(JobIn, converted.fields).spec()
+    ignored = convert_script(text, "fit.sh", frozenset({"mail-type"}))
+    assert ignored is not None
+    assert "notify" not in ignored.fields
+
+
+@pytest.mark.parametrize(
     ("text", "mib"), [("16G", 16384), ("512", 512), ("1T", 1 << 20), ("2048K", 2), ("1.5G", 1536), ("x", None)]
 )
 def test_memory_has_powers_of_1024(text: str, mib: int | None) -> None:

@@ -12,6 +12,7 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Expose, JobSpec, ServiceType, Standby, StandbyMode
 from seaway.domain.network import NetworkNeed
 from seaway.domain.node import TaintEffect, Toleration
+from seaway.domain.notifications import Notify, Occasion
 from seaway.domain.runtime import NO_RUNTIME, Volume, VolumeKind
 from seaway.wire.job_in import EXAMPLES, JobIn
 from seaway.wire.job_text import job_text
@@ -453,6 +454,10 @@ def test_mistakes_beyond_number_are_cut() -> None:
         ({"resources": {"gpus": 1, "mig": "1g.5gb", "gpu_cores": "10%"}}, "resources.gpu_cores"),
         ({"resources": {"gpus": 1, "mig": "1g.5gb", "gpu_mode": "mps"}}, "resources.gpu_mode"),
         ({"network": {"max_latency": "1ms"}}, "gateway"),
+        ({"notify": ["ops", "Ops"]}, "notify[1].to"),
+        ({"notify": "ada@exa mple.com"}, "notify[0].to"),
+        ({"notify": {"to": "ops", "when": []}}, "notify[0].when"),
+        ({"notify": ["ops", "ops=failed"]}, "notify"),
     ],
 )
 def test_fields_that_do_not_go_together_are_refused(given: dict[str, object], where: str) -> None:
@@ -461,6 +466,23 @@ def test_fields_that_do_not_go_together_are_refused(given: dict[str, object], wh
     with pytest.raises(RejectedError) as caught:
         job.spec()
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "ops=started,failed",
+        ["ops=failed, started"],
+        {"to": "ops", "when": ["failed", "started"]},
+        [{"to": "ops", "when": ["started", "failed"]}],
+    ],
+)
+def test_a_receiver_of_messages_may_be_a_text(given: object) -> None:
+    """All forms are the same job, which is written with the occasions in their order."""
+    spec = read_value(JobIn, {"name": "a", "notify": given}).spec()
+    assert spec.notify == (Notify("ops", (Occasion.STARTED, Occasion.FAILED)),)
+    assert job_text(spec)["notify"] == [{"to": "ops", "when": ["started", "failed"]}]
+    assert JobIn.of(spec).spec() == spec
 
 
 @pytest.mark.parametrize("name", ["1g.10gb+me", "MIG-1g.10gb.me", " 1G.10GB+ME "])

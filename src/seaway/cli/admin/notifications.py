@@ -49,7 +49,7 @@ def notifications(context: typer.Context, output: OutputOption = Output.TABLE) -
         Column("TENANT", lambda each: each["tenant"] or "all"),
         Column("CHANNEL", lambda each: each["channel"]),
         Column("TO", _target, cut=True),
-        Column("ON", lambda each: ", ".join(each["on"]), cut=True),
+        Column("ON", _occasions, cut=True),
         Column("QUEUE", lambda each: each["queue"] or NONE, drop=1),
         Column("JOB", lambda each: each["job"] or NONE, drop=1),
         Column("WAITING", lambda each: str(each["waiting"])),
@@ -60,6 +60,10 @@ def notifications(context: typer.Context, output: OutputOption = Output.TABLE) -
 
 def _target(row: Body) -> str:
     return ", ".join(row["addresses"]) or str(row["url"])
+
+
+def _occasions(row: Body) -> str:
+    return ", ".join(row["on"]) or "jobs that name it"
 
 
 @app.command("show")
@@ -78,7 +82,7 @@ def show_notification(
         ("tenant", body["tenant"] or "all tenants"),
         ("channel", body["channel"]),
         ("to", _target(body)),
-        ("on", ", ".join(body["on"])),
+        ("on", _occasions(body)),
         ("queue", body["queue"]),
         ("job", body["job"]),
         ("wait limit", body["wait_limit"]),
@@ -102,7 +106,7 @@ def set_notification(
         str,
         typer.Option(
             help="Occasions: started, failed, preempted, waits_too_long, lease_expires, finished. "
-            "Default: failed,preempted,finished."
+            "Default: failed,preempted,finished. 'none' for messages only about jobs that name it."
         ),
     ] = "",
     queue: Annotated[
@@ -140,11 +144,13 @@ def set_notification(
             fields |= {"channel": channel, "url": "", "addresses": email or []}
             if channel != "email":
                 fields["url"] = _read(webhook or slack)
-        changes = {"on": _words(on), "queue": queue, "job": job, "wait_limit": wait_limit, "secret": _read(secret)}
+        if on:
+            fields["on"] = [] if on == "none" else _words(on)
+        changes = {"queue": queue, "job": job, "wait_limit": wait_limit, "secret": _read(secret)}
         fields |= {each: value for each, value in changes.items() if value}
         fields |= {each: "" for each, value in (("queue", queue), ("job", job)) if value == ""}
         after = client.body(put_notification(name, tenant=tenant, **fields))
-    note(f"notification {name}: {after['channel']} to {_target(after)} on {', '.join(after['on'])}")
+    note(f"notification {name}: {after['channel']} to {_target(after)} on {_occasions(after)}")
     if after["secret"]:
         note("secret for signatures; it is shown this once:")
         typer.echo(after["secret"])

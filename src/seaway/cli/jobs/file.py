@@ -48,6 +48,7 @@ TEXTS = re.compile(
     r"|resources\.(mig|gpu_topology|gpu_(model|vendor|mode|(use|avoid)_types|(avoid_)?uuids)(\[\d+\])?)"
     r"|placement\.((clusters|regions|hardware)\[\d+\]|(node|cluster)_labels\..+|tolerations\[\d+\]\.(key|value|effect))"
     r"|run\.(image|(command|args)\[\d+\]|env(_from_(secret|config_map))?\..+)"
+    r"|notify(\[\d+\])?(\.(to|when(\[\d+\])?))?"
     r"|restart_policy|workdir|setup(\[\d+\])?|time_limit_warning(\.signal)?"
     r"|(init_)?containers\[\d+\]\.(name|image|restart_policy|(command|args)\[\d+\]|env(_from_(secret|config_map))?\..+)"
     r"|volumes\[\d+\](\.(path|claim|secret|config_map|sub_path|csi\.(driver|secret|attributes\..+)))?)",

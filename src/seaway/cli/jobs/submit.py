@@ -352,6 +352,14 @@ def submit(
             rich_help_panel=WHERE,
         ),
     ] = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TO[=WHEN,...]",
+            help="Notification or e-mail address for messages about the job, like ops=started,failed. Repeatable.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -455,6 +463,7 @@ def submit(
         "array": array,
         "matrix": matrix and {name: listed.split(",") for name, listed in (pairs(matrix, "--matrix") or {}).items()},
         "after": after and [predecessor(each) for each in after],
+        "notify": notify,
         "labels": pairs(label, "--label"),
     }
     jobs = written_jobs(

@@ -30,6 +30,7 @@ KEEPS_RUNNING = (
     "data",
     "network.on_violation",
     "preemptible",
+    "notify",
 )
 """Paths of fields that change without a restart."""
 

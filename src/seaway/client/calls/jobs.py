@@ -84,6 +84,7 @@ class JobFields(TypedDict, total=False):
     standby: Mapping[str, Any] | None
     array: str
     matrix: Mapping[str, Sequence[Any]]
+    notify: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 
 
 class JobFilter(TypedDict, total=False):

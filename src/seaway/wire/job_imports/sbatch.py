@@ -17,6 +17,7 @@ from functools import partial
 from math import ceil
 from pathlib import PurePath
 
+from seaway.domain.notifications import Occasion, is_address
 from seaway.wire.job_imports.converted import IMAGE, Converted, Note, Result, put_name
 from seaway.wire.job_imports.models import put_model
 from seaway.wire.job_imports.shell import put_script
@@ -33,6 +34,15 @@ _GRES = re.compile(
     r"(?:gres[/:])?(?P<kind>[a-z_]+)(?::(?P<type>[A-Za-z][\w.+-]*|\d+g\.\d+gb[\w.+]*))?(?:[:=](?P<count>\d+))?"
 )
 _MIG = re.compile(r"(?:.*[_-])?(\d+g\.\d+gb(?:\+me)?)", re.IGNORECASE)
+MAILS = {
+    "BEGIN": (Occasion.STARTED,),
+    "END": (Occasion.FINISHED,),
+    "FAIL": (Occasion.FAILED,),
+    "REQUEUE": (Occasion.PREEMPTED,),
+    "ALL": (Occasion.STARTED, Occasion.FAILED, Occasion.PREEMPTED, Occasion.FINISHED),
+}
+"""Occasions of messages for each type of e-mails."""
+
 WHEN = {"afterok": "succeeded", "afterany": "finished", "after": "started", "afternotok": "failed"}
 
 
@@ -274,6 +284,7 @@ def _rules(options: dict[str, str], out: Converted) -> None:
             read(options.pop(name), out)
     if options.get("begin") == "now":
         del options["begin"]
+    _mail(options.pop("mail-type", ""), options.pop("mail-user", ""), out)
 
 
 def _one_name(option: str, path: str, text: str, out: Converted) -> None:
@@ -288,6 +299,28 @@ def _exclusive(_: str, out: Converted) -> None:
         out.change("--exclusive", "resources.exclusive", True, "its GPUs are its own, but the nodes are shared")
     else:
         out.refuse("--exclusive", "reserves whole nodes: give --cpus-per-task and --mem instead")
+
+
+def _mail(types: str, user: str, out: Converted) -> None:
+    """Set the receiver of messages. Slurm sends none without a type."""
+    kinds = [kind for each in types.upper().split(",") if (kind := each.strip()) and kind != "NONE"]
+    if not kinds:
+        if user:
+            out.drop("--mail-user", "Slurm sends no e-mails without --mail-type")
+        return
+    if out.ignored & {"mail-type", "mail-user"}:
+        out.drop("--mail-type", "ignored, as requested")
+        return
+    if not is_address(user):
+        said = f"{user!r} is the name of a user" if user else "there is no --mail-user"
+        out.drop("--mail-type", f"{said}, not an address: give --notify ADDRESS, or the name of a notification")
+        return
+    for each in (each for each in kinds if each not in MAILS):
+        out.drop(f"--mail-type {each}", "has no counterpart: messages are about starts, preemptions and ends")
+    wanted = {occasion for each in kinds for occasion in MAILS.get(each, ())}
+    if wanted:
+        notify = {"to": user, "when": [each.value for each in Occasion if each in wanted]}
+        out.keep("--mail-user", "notify", [notify], f"notify: {user}={','.join(notify['when'])}")
 
 
 def _time(text: str, out: Converted) -> None:

@@ -26,13 +26,11 @@ FLAGS = frozenset({
 
 _LOGS = "Seaway stores the output: seaway logs JOB"
 _PINNING = "the kubelet assigns CPUs"
-_MAIL = "notifications are set apart: seaway notification set NAME --email ADDRESS --on finished"
 _SUBMIT = "is about the command sbatch"
 _PRIORITY = "scales differ: give --priority"
 
 DROPPED = {
     "output": _LOGS, "error": _LOGS, "open-mode": _LOGS, "label": _LOGS, "unbuffered": _LOGS,
-    "mail-user": _MAIL, "mail-type": _MAIL,
     "qos": "there is no quality of service: use --priority, --preemptible or another --queue",
     "comment": "give --label KEY=VALUE", "wckey": "give --label KEY=VALUE",
     "nice": _PRIORITY, "priority": _PRIORITY,

@@ -24,6 +24,7 @@ from seaway.web.job_document import (
     NUMBERS,
     PAIRS,
     RANGE,
+    RECEIVERS,
     TEXT,
     VOLUMES,
     WARNING,
@@ -177,7 +178,7 @@ class JobForm:
         control: ValidationElement[Any]
         if field.options:
             control = _chooser(field, changed)
-        elif field.kind in (LINES, PAIRS, VOLUMES):
+        elif field.kind in (LINES, PAIRS, VOLUMES, RECEIVERS):
             control = ui.textarea(field.label, on_change=lambda event: changed(event.value)).props("autogrow rows=1")
         else:
             control = ui.input(field.label, on_change=lambda event: changed(event.value))
@@ -344,6 +345,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
                 hint=like("claim=imagenet:/data:ro"),
                 wide=True,
             ),
+            Field("notify", words("Messages to"), RECEIVERS, hint=like("ops=started,failed"), wide=True),
             Field("labels", words("Labels"), PAIRS, hint=like("team=a"), wide=True),
             Field("placement.cluster_labels", words("Labels of the cluster"), PAIRS, hint=like("team=a"), wide=True),
         ),
