@@ -38,10 +38,12 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Run a server with three simulated clusters."""
+    """Run a server with three simulated clusters. It may send messages to this machine."""
     folder: Path = tmp_path_factory.mktemp("demo")
-    with running(folder) as server:
-        yield server
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SEAWAY_NOTIFICATIONS_ALLOWED_HOSTS", "127.0.0.0/8")
+        with running(folder) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")

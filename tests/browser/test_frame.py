@@ -31,6 +31,7 @@ WHOLE = (
     ("/settings?section=tokens", ".panel tbody tr"),
     ("/settings?section=clusters", ".panel tbody tr"),
     ("/settings?section=gateways", ".panel"),
+    ("/settings?section=notifications", ".fragment-messages"),
     ("/settings?section=audit", ".panel tbody tr"),
 )
 """Pages of an admin, with their required content."""

@@ -676,15 +676,15 @@ def notifications_return_as_they_were(opening: Opening) -> None:
         *((Occasion.FAILED, Occasion.WAITS_TOO_LONG), "fast", "train", 7200, "ada", 5),
     )
     mail = Notification("", "all", Channel.EMAIL, addresses=("a@example.com", "b@example.com"), on=(Occasion.STARTED,))
-    waits, dead = (
+    waits, dead, done = (
         Delivery(f"msg_{at}", "team-a", "ops", make.draw_id(), "train", Occasion.FAILED, "{}", 1, 2, at, state, "why")
         for at, state in enumerate(DeliveryState)
     )
     progress = NotifierState(7, 8)
-    store_all(store, Change(insert=[webhook, mail, waits, dead, progress]))
+    store_all(store, Change(insert=[webhook, mail, waits, dead, done, progress]))
     assert (other.notifications(), other.notifier_state()) == ([mail, webhook], progress)
     assert (other.delivery(dead.id), other.delivery("msg_none")) == (dead, None)
-    assert other.deliveries(limit=5) == [dead, waits]
+    assert other.deliveries(limit=5) == [done, dead, waits]
     assert other.deliveries(tenant="team-a", receiver="ops", state=DeliveryState.WAITING, limit=5) == [waits]
     assert (other.deliveries(tenant="", limit=5), other.deliveries(limit=5, before=dead.id)) == ([], [waits])
     assert other.delivery_counts() == {("team-a", "ops", state): 1 for state in DeliveryState}

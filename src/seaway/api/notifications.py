@@ -118,14 +118,35 @@ async def list_deliveries(  # one parameter for each filter
     after: After = "",
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
 ) -> Response:
-    """List messages that the receiver has not accepted, newest first. Those in state `dead` are not tried again."""
+    """List messages of a notification, newest first: waiting ones, dead letters, and the latest delivered ones.
+
+    Those in state `dead` are not tried again.
+    """
+    return await _deliveries(request, tenant_asked(caller_of(request), tenant), name, state, after, limit)
+
+
+async def _deliveries(  # one parameter for each filter
+    request: Request, tenant: str | None, name: str, state: DeliveryState | None, after: str, limit: int
+) -> Response:
     pipeline = pipeline_of(request)
-    asked = tenant_asked(caller_of(request), tenant)
     rows = await pipeline.threads.read(
-        pipeline.plane.notifications.deliveries, asked, name, state, limit, page_after(after)
+        pipeline.plane.notifications.deliveries, tenant, name, state, limit, page_after(after)
     )
     following = page_token(rows[-1].id) if len(rows) == limit else None
     return json_reply({"deliveries": [delivery_fields(row) for row in rows], "next": following})
+
+
+@operation(routes, "GET", "/deliveries", Role.USER, {200: DeliveryPage}, errors=(404,))
+async def list_all_deliveries(
+    request: Request,
+    tenant: Annotated[Word, Query(description="Filter by tenant.")] = "",
+    state: Annotated[DeliveryState | None, Query(description="Filter by state.")] = None,
+    after: After = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
+) -> Response:
+    """List messages of all notifications, newest first. A user sees those of its tenant."""
+    asked = tenant_asked(caller_of(request), tenant)
+    return await _deliveries(request, asked or None, "", state, after, limit)
 
 
 @operation(

@@ -192,10 +192,19 @@ class Notifications:
         self._remove(self._all(tenant, name, None))
 
     def deliveries(
-        self, tenant: str, name: str, state: DeliveryState | None, limit: int, before: str = ""
+        self, tenant: str | None, name: str, state: DeliveryState | None, limit: int, before: str = ""
     ) -> list[Delivery]:
-        """Return the messages of a notification or an e-mail address, newest first."""
-        self._receiver(tenant, name)
+        """Return the messages of a notification or an e-mail address, newest first.
+
+        Parameters
+        ----------
+        tenant
+            Tenant; None for all.
+        name
+            Notification or e-mail address; empty for all.
+        """
+        if name:
+            self._receiver(tenant or "", name)
         return self._store.deliveries(tenant=tenant, receiver=name, state=state, limit=limit, before=before)
 
     def resend(self, tenant: str, name: str, ids: Sequence[str] = ()) -> int:

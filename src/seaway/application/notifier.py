@@ -57,6 +57,9 @@ EVERY_S = 30
 STORED_S = 60
 """Maximum time until the number of the last event is stored, seconds."""
 
+MAX_DELIVERED = 20
+"""Number of delivered messages of a receiver that stay stored, without content."""
+
 STOP_S = 2
 """Maximum time of `stop` for the thread, seconds."""
 
@@ -117,6 +120,7 @@ class Notifier:
         self._ids: set[str] = set()
         self._failing: set[Receiver] = set()
         self._again: deque[Delivery] = deque()
+        self._latest: dict[Receiver, deque[Delivery]] = {}
         self._results: deque[tuple[Delivery, Channel, Result]] = deque()
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -415,12 +419,12 @@ class Notifier:
         )
 
     def _store_results(self) -> None:
-        """Remove accepted messages, and schedule the next tries of others."""
+        """Note accepted messages, and schedule the next tries of others."""
         while self._results:
             row, channel, result = self._results[0]
             key = row.tenant, row.receiver
             after = self._after(row, result) if result.error and self.receiver(*key) else None
-            self._writer.require(Change(put=[after]) if after else Change(delete=[row]))
+            self._writer.require(Change(put=[after]) if after else self._delivered(row))
             self._results.popleft()
             self._busy[key] -= 1
             self._busy += Counter()
@@ -436,6 +440,20 @@ class Notifier:
             else:
                 log.warning("notification %s of job %s is not delivered: %s", row.receiver, row.job_id, result.error)
                 self._counted_at_ns = -(1 << 62)
+
+    def _delivered(self, row: Delivery) -> Change:
+        """Return the change for a delivered message. The latest ones of a receiver stay stored."""
+        key = row.tenant, row.receiver
+        if self.receiver(*key) is None:
+            return Change(delete=[row])
+        if key not in self._latest:
+            state = DeliveryState.DELIVERED
+            found = self._store.deliveries(tenant=row.tenant, receiver=row.receiver, state=state, limit=MAX_DELIVERED)
+            self._latest[key] = deque(reversed(found))
+        latest = self._latest[key]
+        done = replace(row, body="", state=DeliveryState.DELIVERED, next_ns=self._clock.now_ns(), error="")
+        latest.append(done)
+        return Change(put=[done], delete=[latest.popleft() for _ in range(len(latest) - MAX_DELIVERED)])
 
     def _after(self, row: Delivery, result: Result) -> Delivery:
         """Return a message after a failed try."""

@@ -208,11 +208,13 @@ class DeliveryState(StrEnum):
     """Sent now, or tried again later."""
     DEAD = "dead"
     """Not tried again, unless a user re-sends it."""
+    DELIVERED = "delivered"
+    """Accepted by its receiver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message that its receiver has not accepted.
+    """A message to a receiver.
 
     Attributes
     ----------
@@ -223,13 +225,13 @@ class Delivery:
     job_id, job_name
         The job.
     body
-        Content as JSON.
+        Content as JSON; empty once it is delivered.
     next_ns
-        Time of the next try.
+        Time of the next try; that of the delivery once it is delivered.
     tries
         Number of failed tries.
     error
-        Reason for the last failure.
+        Reason for the last failure; empty once it is delivered.
     """
 
     id: str

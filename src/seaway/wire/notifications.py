@@ -14,6 +14,7 @@ from seaway.domain.notifications import (
     WAIT_LIMIT_S,
     Channel,
     Delivery,
+    DeliveryState,
     Notification,
     Occasion,
 )
@@ -124,20 +125,26 @@ class NotificationList(Shown):
 
 
 class DeliveryOut(Shown):
-    """A message that its receiver has not accepted."""
+    """A message to a receiver."""
 
     id: str
     """ID, also in the header `webhook-id`."""
+    tenant: str
+    """Tenant of the notification; empty for one of operators."""
+    notification: str
+    """Name of the notification, or an e-mail address that the job names."""
     job: str
     job_name: str
     occasion: OccasionName
-    state: Literal["waiting", "dead"]
+    state: Literal["waiting", "dead", "delivered"]
     tries: int
     error: str
     """Reason for the last failure."""
     created_at: str
     next_at: str
     """Time of the next try, for a waiting message."""
+    delivered_at: str | None
+    """Time at which its receiver accepted it; null before."""
 
 
 class DeliveryPage(Shown):
@@ -195,7 +202,15 @@ def notification_fields(view: NotificationView) -> dict[str, Any]:
 
 def delivery_fields(row: Delivery) -> dict[str, Any]:
     """Return the fields of `DeliveryOut` for a message."""
-    return fields_of(DeliveryOut, row, job=row.job_id, created_at=moment(row.created_ns), next_at=moment(row.next_ns))
+    return fields_of(
+        DeliveryOut,
+        row,
+        notification=row.receiver,
+        job=row.job_id,
+        created_at=moment(row.created_ns),
+        next_at=moment(row.next_ns),
+        delivered_at=moment(row.next_ns) if row.state is DeliveryState.DELIVERED else None,
+    )
 
 
 def result_fields(result: Result) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from seaway.bootstrap.notifications import NotificationSettings
+from seaway.domain.notifications import DeliveryState
 from tests.unit.adapters.test_notifications import PATIENCE_S, receiving
 from tests.unit.api.rig import Rig, make_rig
 
@@ -43,7 +44,13 @@ async def test_a_started_job_reaches_its_webhook() -> None:
         job = await rig.submit(name="train")
         rig.step(8)
         until(lambda: len(receiver.requests) == 2, rig)
-        until(lambda: not rig.store.deliveries(limit=1), rig)
+        until(lambda: not rig.store.deliveries(limit=1, state=DeliveryState.WAITING), rig)
+        async with rig.client("user") as client, rig.client("other") as other:
+            (done,) = (await client.get("/api/v1/deliveries")).json()["deliveries"]
+            assert (done["notification"], done["state"], done["job_name"]) == ("ops", "delivered", "train")
+            assert done["delivered_at"] >= done["created_at"]
+            assert (await other.get("/api/v1/deliveries")).json()["deliveries"] == []
+            assert (await other.get("/api/v1/deliveries?tenant=default")).status_code == 404
     test, started = (json.loads(body) for _, _, body in receiver.requests)
     assert (test["type"], started["type"]) == ("test", "job.started")
     assert (started["data"]["job"], started["data"]["name"]) == (job["id"], "train")

@@ -14,7 +14,7 @@ import pytest
 from seaway.adapters.notifications.vault import AesVault
 from seaway.application.changes import Change
 from seaway.application.notifications import Notifications
-from seaway.application.notifier import AT_ONCE, EVERY_S, MAX_WAITING, Notifier
+from seaway.application.notifier import AT_ONCE, EVERY_S, MAX_DELIVERED, MAX_WAITING, Notifier
 from seaway.application.ports.channels import Message, Result
 from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted, job_event, moved, stepped
@@ -118,6 +118,13 @@ class World:
         return self.sent()
 
 
+def send_all(world: World) -> None:
+    """Send until no message waits."""
+    world.sent()
+    while world.store.deliveries(limit=1, state=DeliveryState.WAITING):
+        world.sent()
+
+
 RUNS = (JobState.QUEUED, JobState.SCHEDULED, JobState.RUNNING)
 
 
@@ -136,7 +143,30 @@ def test_each_occasion_is_one_message() -> None:
         ("job.failed", "second"),
         ("job.finished", "third"),
     ]
-    assert world.store.deliveries(limit=10) == []
+    assert {each.state for each in world.store.deliveries(limit=10)} == {DeliveryState.DELIVERED}
+
+
+def test_the_latest_delivered_messages_stay_listed() -> None:
+    """A receiver has a limited number of them, without content, also after a restart."""
+    world = World()
+    world.add(on=(Occasion.STARTED,))
+
+    def names() -> list[str]:
+        return [each.job_name for each in world.cases.deliveries("default", "ops", DeliveryState.DELIVERED, 99)]
+
+    for number in range(MAX_DELIVERED - 1):
+        world.go(world.submit(spec=make.spec(f"job-{number}")), *RUNS)
+    send_all(world)
+    world.restart()
+    for number in range(MAX_DELIVERED - 1, MAX_DELIVERED + 3):
+        world.go(world.submit(spec=make.spec(f"job-{number}")), *RUNS)
+    send_all(world)
+    assert names() == [f"job-{number}" for number in reversed(range(3, MAX_DELIVERED + 3))]
+    assert {each.body for each in world.store.deliveries(limit=99)} == {""}
+    assert world.cases.deliveries(None, "", None, 99) == world.cases.deliveries("default", "ops", None, 99)
+    assert world.cases.resend("default", "ops") == 0
+    world.cases.delete("default", "ops")
+    assert world.store.deliveries(limit=99) == []
 
 
 def test_a_message_is_for_some_occasions_jobs_and_queues() -> None:
@@ -295,7 +325,7 @@ def test_a_failing_receiver_is_tried_later_and_later() -> None:
     world.channels.result = Result()
     assert world.cases.resend("default", "ops") == 1
     world.sent()
-    assert world.store.deliveries(limit=10) == []
+    assert {each.state for each in world.store.deliveries(limit=10)} == {DeliveryState.DELIVERED}
     assert world.channels.sent[-1].id == dead.id
     with pytest.raises(UnknownError):
         world.cases.resend("default", "ops", [dead.id])
@@ -333,7 +363,7 @@ def test_a_receiver_without_answers_has_few_messages_in_flight() -> None:
     for done in world.channels.open:
         done(Result("no answer in time"))
     world.sent()
-    assert world.store.deliveries(limit=10) == []
+    assert {each.state for each in world.store.deliveries(limit=10)} == {DeliveryState.DELIVERED}
 
 
 def test_too_many_waiting_messages_are_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:

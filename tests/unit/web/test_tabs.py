@@ -261,7 +261,10 @@ async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str,
     [
         *("/", "/submit", "/jobs", "/queues", "/fleet", "/fleet/a/node-0", "/network", "/policies", "/whatif"),
         *(f"/jobs/JOB?tab={tab}" for tab in ("overview", "events", "why", "manifests", "logs")),
-        *(f"/settings?section={section}" for section in ("tokens", "clusters", "gateways", "audit", "server")),
+        *(
+            f"/settings?section={section}"
+            for section in ("tokens", "clusters", "gateways", "notifications", "audit", "server")
+        ),
     ],
 )
 async def test_a_page_is_served_when_it_is_whole(rig: Rig, path: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,7 +256,7 @@ class SqlStore:
         return next(iter(self._read(_plain(NotifierState), select(NOTIFIER))), None)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """Return a message that is not accepted."""
+        """Return a message."""
         found = self._read(codec.read_delivery, select(DELIVERIES).where(DELIVERIES.c.id == delivery_id))
         return found[0] if found else None
 
@@ -269,7 +269,7 @@ class SqlStore:
         limit: int,
         before: str = "",
     ) -> list[Delivery]:
-        """Return messages that are not accepted, new to old."""
+        """Return messages, new to old."""
         table = DELIVERIES
         question = select(table).order_by(table.c.id.desc()).limit(min(limit, MAX_ROWS))
         if tenant is not None:
@@ -281,7 +281,7 @@ class SqlStore:
         return self._read(codec.read_delivery, question.where(table.c.id < before) if before else question)
 
     def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
-        """Count messages that are not accepted."""
+        """Count messages."""
         key = (DELIVERIES.c.tenant, DELIVERIES.c.receiver, DELIVERIES.c.state)
         rows = self._rows(select(*key, func.count()).group_by(*key))
         return {(tenant, receiver, DeliveryState(state)): count for tenant, receiver, state, count in rows}

@@ -325,7 +325,7 @@ DELIVERIES = _table(
     _key("id"),
     Index("ix_deliveries_receiver", "tenant", "receiver", "state"),
 )
-"""Messages of notifications that their receivers have not accepted."""
+"""Messages of notifications: those that are not delivered, and the latest delivered ones."""
 
 NOTIFIER = _table("notifier", _number("event"), _number("waits_ns"), _id(), _key("id"))
 """Progress of the notifier, in at most one row."""

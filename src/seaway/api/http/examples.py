@@ -289,6 +289,8 @@ EXAMPLES: dict[str, Any] = {
         "deliveries": [
             {
                 "id": "msg_187a1f4c0de5b0000f3d1c5a70b2e4491",
+                "tenant": "vision",
+                "notification": "ops",
                 "job": "6hhgq2g019edv",
                 "job_name": "train-17",
                 "occasion": "failed",
@@ -297,6 +299,7 @@ EXAMPLES: dict[str, Any] = {
                 "error": "the receiver answers 500",
                 "created_at": "2026-11-21T10:00:00.000000Z",
                 "next_at": "2026-11-22T10:00:00.000000Z",
+                "delivered_at": None,
             }
         ],
         "next": None,

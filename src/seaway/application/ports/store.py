@@ -198,7 +198,7 @@ class Store(Protocol):
         """Return the progress of the notifier; None if it never ran."""
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """Return a message that its receiver has not accepted."""
+        """Return a message; None if it does not exist."""
 
     def deliveries(
         self,
@@ -209,7 +209,7 @@ class Store(Protocol):
         limit: int,
         before: str = "",
     ) -> list[Delivery]:
-        """Return messages that their receivers have not accepted, newest first.
+        """Return messages, newest first.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Store(Protocol):
         """
 
     def delivery_counts(self) -> dict[tuple[str, str, DeliveryState], int]:
-        """Count these messages by tenant, receiver and state."""
+        """Count messages by tenant, receiver and state."""
 
     def workdirs(self) -> list[WorkdirRecord]:
         """Return all stored archives, by tenant and digest."""

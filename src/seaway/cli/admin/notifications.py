@@ -192,7 +192,7 @@ def try_out(context: typer.Context, name: Name, tenant: Tenant = "") -> None:
 def dead(
     context: typer.Context,
     name: Name,
-    every: Annotated[bool, typer.Option("--all", help="Also messages that are sent now or tried again.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also delivered messages and those tried again.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     tenant: Tenant = "",
     output: OutputOption = Output.TABLE,

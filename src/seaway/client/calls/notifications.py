@@ -84,19 +84,22 @@ def try_notification(name: str, *, tenant: str = "") -> Call[TrialOut]:
 
 
 def deliveries(
-    name: str, *, tenant: str = "", state: str | None = None, limit: int | None = None
+    name: str = "", *, tenant: str = "", state: str | None = None, limit: int | None = None
 ) -> Paged[DeliveryOut]:
-    """List messages that the receiver has not accepted, newest first.
+    """List messages, newest first.
 
     Parameters
     ----------
+    name
+        Notification; empty for those of all.
     state
-        ``waiting``, or ``dead`` for messages that are not tried again; None for both.
+        ``waiting``, ``dead`` for messages that are not tried again, or ``delivered``; None for all.
     limit
         Maximum number; None for all.
     """
     query = {"tenant": tenant or None, "state": state, "limit": min(limit or PAGE, PAGE)}
-    return Paged(get(f"/notifications/{part(name)}/deliveries", DELIVERIES, query), "deliveries", limit=limit)
+    path = f"/notifications/{part(name)}/deliveries" if name else "/deliveries"
+    return Paged(get(path, DELIVERIES, query), "deliveries", limit=limit)
 
 
 def resend(name: str, ids: Sequence[str] = (), *, tenant: str = "") -> Call[DeliveryTotal]:

@@ -15,14 +15,13 @@ from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
+from seaway.web.pages.notifications import show_notifications
 from seaway.web.parts.cordon import on_act
-from seaway.web.parts.form import Field, Form, confirm, dialog, notify
+from seaway.web.parts.form import Field, Form, confirm, dialog, notify, secret_field
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from nicegui.events import GenericEventArguments
-
     from seaway.wire.fleet import ClusterList, GatewayList
     from seaway.wire.job_out import JobCount
     from seaway.wire.network_views import AgentList
@@ -33,12 +32,6 @@ SLOW_REFRESH_S = 3.0
 
 MAX_TOKENS = 200
 """Maximum number of tokens in the table. The search finds others."""
-
-COPY = """(event) => {
-  event.target.closest('.dialog').querySelector('.secret input').select();
-  emit(document.execCommand('copy'));
-}"""
-"""JavaScript that copies a secret and reports success. Over plain http, browsers have no other clipboard."""
 
 
 async def show_tokens(visit: Visit) -> None:
@@ -139,18 +132,7 @@ def show_secret(visit: Visit, name: str, secret: str) -> None:
     """Show the secret of a new token once, with a button that copies it."""
     words = visit.words
     with dialog(words("Token {name}", name=name)) as made:
-        made.props("persistent")
-        ui.label(words("Copy it now: it is shown only once.")).classes("dialog-text")
-        shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
-        shown.on("focus", js_handler="(event) => event.target.select()")
-        with ui.element("div").classes("dialog-buttons"):
-
-            def copied(event: GenericEventArguments) -> None:
-                notify(words("Copied") if event.args else words("It is selected: copy it by hand."))
-
-            copy = ui.button(words("Copy"), icon="content_copy").props("outline no-caps")
-            copy.on("click", copied, js_handler=COPY)
-            ui.button(words("Done"), on_click=made.close).props("unelevated no-caps")
+        secret_field(words, made, words("Copy it now: it is shown only once."), secret)
 
 
 def over_since(token: TokenOut) -> str:
@@ -291,6 +273,7 @@ def _sections(words: Words) -> list[Section]:
         Section("tokens", words("Tokens"), "admin", show_tokens),
         Section("clusters", words("Clusters"), "viewer", show_clusters),
         Section("gateways", words("Gateways"), "operator", show_gateways),
+        Section("notifications", words("Notifications"), "user", show_notifications),
         Section("audit", words("Audit log"), "admin", show_audit),
         Section("server", words("Server"), "viewer", _show_server),
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.elements.mixins.value_element import ValueElement
-from nicegui.events import UploadEventArguments
+from nicegui.events import GenericEventArguments, UploadEventArguments
 
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.words import Words, count
@@ -90,6 +90,7 @@ class Form:
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):
             where, _, part = each.where.partition(".") if isinstance(each, RejectedError) else ("", "", "")
+            where = where.partition("[")[0]
             at = self._inputs.get(where)
             if isinstance(at, ValidationElement) and isinstance(each, RejectedError):
                 at.error = each.message if not part or part.isdecimal() else f"{part}: {each.message}"
@@ -171,6 +172,29 @@ def sending(made: ui.dialog, button: ui.button, show_error: Callable[[SeawayErro
     finally:
         if made.value:  # after success it stays disabled: a late second click sends nothing
             button.props(remove="loading").enable()
+
+
+COPY = """(event) => {
+  event.target.closest('.dialog').querySelector('.secret input').select();
+  emit(document.execCommand('copy'));
+}"""
+"""JavaScript that copies a secret and reports success. Over plain http, browsers have no other clipboard."""
+
+
+def secret_field(words: Words, made: ui.dialog, text: str, secret: str) -> None:
+    """Draw a dialog that shows a secret once, with a button that copies it."""
+    made.props("persistent")
+    ui.label(text).classes("dialog-text")
+    shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
+    shown.on("focus", js_handler="(event) => event.target.select()")
+    with ui.element("div").classes("dialog-buttons"):
+
+        def copied(event: GenericEventArguments) -> None:
+            notify(words("Copied") if event.args else words("It is selected: copy it by hand."))
+
+        copy = ui.button(words("Copy"), icon="content_copy").props("outline no-caps")
+        copy.on("click", copied, js_handler=COPY)
+        ui.button(words("Done"), on_click=made.close).props("unelevated no-caps")
 
 
 def error_line() -> ui.label:

@@ -183,7 +183,8 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
         case "SeawayStandbyMissing":
             what, href = words("{n} services have no standby that could take over", n=number), "/jobs"
         case "SeawayNotificationsDead":
-            what, href = words("{n} messages of notifications are not delivered", n=number), "/settings?section=server"
+            what = words("{n} messages of notifications are not delivered", n=number)
+            href = "/settings?section=notifications"
         case "SeawayDeploymentsFail":
             what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
             href = f"/jobs?cluster={quote(of)}"
