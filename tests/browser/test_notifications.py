@@ -79,8 +79,8 @@ def test_the_job_form_has_receivers_and_reports_unknown_ones(look: Look) -> None
         page = looker.open("/submit")
         page.get_by_label("Name", exact=True).fill("named")
         page.get_by_text("Placement and time limits").click()
-        page.get_by_label("Messages to").fill("nobody=failed")
-        expect(page.get_by_text("unknown notification 'nobody'").first).to_be_visible()
+        page.get_by_label("Messages to").fill("missing=failed")
+        expect(page.get_by_text("unknown notification 'missing'").first).to_be_visible()
 
 
 def test_a_viewer_sets_no_notifications(look: Look) -> None:

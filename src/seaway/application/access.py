@@ -158,6 +158,7 @@ class Access:
         self._bearer = bearer
         self._limit = LoginLimit(clock)
         self._held: dict[str, _Held] = {}
+        self._lent: dict[str, _Held] = {}
         self._changes = 0
         self._lock = Lock()
         writer.listen(self._receive)
@@ -231,7 +232,7 @@ class Access:
         """Report whether the credential of a caller is still valid; for long requests."""
         if who.expires_ns is not None and who.expires_ns <= self._clock.now_ns():
             return False
-        return not who.token_id or who.token_id in self._held
+        return not who.token_id or who.token_id in self._held or who.token_id in self._lent
 
     def tokens(self) -> list[Token]:
         """Return all stored tokens, including revoked ones."""
@@ -299,6 +300,22 @@ class Access:
                 self._writer.require(Change(update=[token]))
             return token
 
+    def lend(self, token_id: str, name: str, lasts_s: int) -> tuple[str, str]:
+        """Create a token in memory only, for one purpose; return its ID and the full token.
+
+        It has the lowest role, and operations of its purpose require its ID.
+        """
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        now_ns = self._clock.now_ns()
+        lent = {key: each for key, each in self._lent.items() if (each.who.expires_ns or 0) > now_ns}
+        who = Caller(name, Role.AGENT, token_id=token_id, expires_ns=now_ns + lasts_s * 10**9)
+        self._lent = {**lent, token_id: _Held(_digest(secret), who)}
+        return token_id, f"{PREFIX}_{token_id}_{secret}"
+
+    def take_back(self, token_id: str) -> None:
+        """Revoke a token in memory."""
+        self._lent = {key: each for key, each in self._lent.items() if key != token_id}
+
     def first_token(self) -> str | None:
         """Create an admin token if no valid one exists; return None otherwise."""
         return None if self._admins() else self.new_admin_token("seaway")
@@ -321,7 +338,7 @@ class Access:
     def _token(self, credential: str) -> Caller | None:
         """Return the caller of a token. An unknown token takes the same time."""
         token_id, _, secret = credential[len(PREFIX) + 1 :].partition("_")
-        held = self._held.get(token_id)
+        held = self._held.get(token_id) or self._lent.get(token_id)
         right = hmac.compare_digest(_digest(secret), NO_DIGEST if held is None else held.digest)
         if held is None or not right:
             return None

@@ -5,33 +5,28 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seaway.application.clusters import ClusterNames
+from seaway.bootstrap import cluster_checks
+from seaway.bootstrap.cluster_checks import RIGHTS_REMEDY, inventory, node_problems
 from seaway.bootstrap.clusters import KUBECONFIGS
 from seaway.bootstrap.data import clusters_driven
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import RejectedError, UnavailableError
 
 if TYPE_CHECKING:
-    from seaway.adapters.kubernetes.cluster import KubernetesCluster
-    from seaway.adapters.kubernetes.device_plugins.views import Problem
+    pass
 
-TRY_S = 20.0
-LOOK_S = 0.1
 MAX_S = 120.0
 """Timeout of one query, seconds. The caller gives up earlier, and names the part that does not respond."""
 
 KNOWN = ".names.json"
 """File next to the kubeconfigs with the names of all clusters that ever joined, by identity."""
-
-RIGHTS_REMEDY = "apply deploy/kubernetes/member.yaml and namespaces.yaml there"
-"""Remedy for missing rights in a cluster."""
 
 KARMADA = "cluster.karmada.io"
 """API group that only the control plane of Karmada serves."""
@@ -90,7 +85,7 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
         raise RejectedError(f"{name!r} is not a valid cluster name; {cluster_name(name)!r} is valid", where="name")
     folder, driven = data / KUBECONFIGS, clusters_driven(data)
     seen, problems, uid = _look(minified(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
-    known = _read_known(folder)
+    known = known_names(data)
     if uid:
         name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
     file = folder / f"{name}.yaml"
@@ -100,8 +95,8 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if uid and known.get(uid) != name:
         others = {each: other for each, other in known.items() if other != name}
-        _write(folder / KNOWN, json.dumps(others | {uid: name}) + "\n")
-    _write(file, minified(kubeconfig, context, name))
+        write_private(folder / KNOWN, json.dumps(others | {uid: name}) + "\n")
+    write_private(file, minified(kubeconfig, context, name))
     return Joined(name, file, seen and changed(seen, name=name), problems, driven)
 
 
@@ -160,8 +155,9 @@ def joined(data: Path) -> list[str]:
     return sorted(file.stem for file in folder.glob("*.yaml")) if folder.is_dir() else []
 
 
-def _read_known(folder: Path) -> dict[str, str]:
+def known_names(data: Path) -> dict[str, str]:
     """Return the names of all clusters that ever joined, by identity."""
+    folder = data / KUBECONFIGS
     try:
         return dict(json.loads((folder / KNOWN).read_bytes()))
     except FileNotFoundError:
@@ -174,15 +170,15 @@ def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, .
     """Connect to a cluster; return its inventory, its problems and its identity."""
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / name
-        _write(file, text)
+        write_private(file, text)
         try:
-            _refuse_karmada(file, name, kubeconfig)
+            refuse_karmada(file, name, str(kubeconfig.absolute()))
             return _see(Path(folder))
         except UnavailableError as error:  # name the file of the user, not the temporary one
             raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
 
 
-def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
+def refuse_karmada(file: Path, name: str, kubeconfig: str) -> None:
     """Check that a server is not the control plane of Karmada, which has no nodes."""
     from seaway.adapters.kubernetes.connection.api import Api
     from seaway.adapters.kubernetes.connection.credentials import Credentials
@@ -190,7 +186,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
     from seaway.adapters.kubernetes.connection.responses import ApiError
 
     async def ask() -> bytes:
-        api = Api(name, Credentials(file, name), request_timeout_s=TRY_S)
+        api = Api(name, Credentials(file, name), request_timeout_s=cluster_checks.TRY_S)
         try:
             return await api.get(f"/apis/{KARMADA}")
         except ApiError:
@@ -206,7 +202,7 @@ def _refuse_karmada(file: Path, name: str, kubeconfig: Path) -> None:
     if f'"{KARMADA}"'.encode() in answer:
         raise RejectedError(
             f"{name} is a control plane of Karmada, which runs nothing itself; for its members start "
-            f"`seaway up` with the setting clusters.karmada.kubeconfig = {str(kubeconfig.absolute())!r}",
+            f"`seaway up` with the setting clusters.karmada.kubeconfig = {kubeconfig!r}",
             where="kubeconfig",
         )
 
@@ -229,33 +225,7 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
     return seen, tuple(said), names.uid(seen.name)
 
 
-def inventory(cluster: KubernetesCluster) -> Cluster:
-    """Wait for the inventory of a cluster.
-
-    Raises
-    ------
-    UnavailableError
-        If the cluster does not respond correctly.
-    """
-    give_up_s = time.monotonic() + TRY_S
-    while True:
-        try:
-            seen = cluster.changes("", 0).inventory
-        except UnavailableError:
-            if time.monotonic() > give_up_s or cluster.view.failing:
-                raise
-            time.sleep(LOOK_S)
-            continue
-        assert seen is not None, "a complete answer has the nodes"
-        return seen
-
-
-def node_problems(problems: Mapping[str, Sequence[Problem]]) -> list[str]:
-    """Return the problems of nodes, one sentence each."""
-    return [f"{where}: {each.text}" for where, found in problems.items() for each in found if where.startswith("node/")]
-
-
-def _write(file: Path, text: str) -> None:
+def write_private(file: Path, text: str) -> None:
     """Write a file for the owner only, atomically, since `seaway up` may read the folder."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")  # `seaway up` ignores files that start with a dot
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -39,6 +39,7 @@ from seaway.application.whatif.whatif import WhatIf
 from seaway.application.workdirs import Workdirs
 from seaway.application.writer import Writer
 from seaway.bootstrap.bandwidth import make_bandwidths
+from seaway.bootstrap.cluster_joins import ClusterJoins
 from seaway.bootstrap.notifications import encryption_key, make_notifications
 from seaway.bootstrap.policies import POLICIES, compile_apart, read_outlines, warm
 from seaway.bootstrap.scaling import make_metrics
@@ -124,6 +125,7 @@ class ControlPlane:
     evaluations: Evaluations
     notifications: Notifications
     workdirs: Workdirs
+    joins: ClusterJoins
 
     def start(self) -> None:
         """Start the threads of the writer, the controller, the agents and the monitoring."""
@@ -226,6 +228,12 @@ def make_plane(  # noqa: PLR0913  # wiring
     workdirs = workdirs or Workdirs(store, clock, workdir_limits(settings.workdirs))
     workdirs.start(writer, partial(needed_workdirs, controller))
     admission.has_archive = workdirs.admits
+    access = Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer)
+
+    def gateway_of(cluster: str) -> str:
+        sides = overview.sides().items()
+        return next((name for name, side in sides if cluster in side.cluster.split(",")), "")
+
     return ControlPlane(
         settings=settings,
         clock=clock,
@@ -239,7 +247,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         overview=overview,
         operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
         cluster_removal=ClusterRemoval(store, writer, controller, clock),
-        access=Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer),
+        access=access,
         whatif=WhatIf(controller, admission, store, Processes(2, log.warning)),
         network=make_network(store, writer, clock, link_table, controller.steering),
         policies=policies,
@@ -248,6 +256,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         evaluations=Evaluations(store, writer, clock),
         notifications=notifications,
         workdirs=workdirs,
+        joins=ClusterJoins(settings.clusters, folder, access, clock, gateway_of),
     )
 
 

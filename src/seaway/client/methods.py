@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 from seaway.client.call import Call, Paged, as_method
 from seaway.client.calls import fleet as fleet_calls
 from seaway.client.calls import jobs as job_calls
+from seaway.client.calls import joins as join_calls
 from seaway.client.calls import network as network_calls
 from seaway.client.calls import notifications as notification_calls
 from seaway.client.calls import policies as policy_calls
@@ -168,6 +169,14 @@ class Methods:
     delete_policy = verb(policy_calls.delete_policy)
     activate_policy = verb(policy_calls.activate_policy)
     shadows = pages(queue_calls.shadows)
+
+    # Joins of clusters
+    joins = verb(join_calls.joins)
+    join = verb(join_calls.join)
+    begin_join = verb(join_calls.begin_join)
+    finish_join = verb(join_calls.finish_join)
+    drop_join = verb(join_calls.drop_join)
+    leave_cluster = verb(join_calls.leave_cluster)
 
     # Notifications
     notifications = verb(notification_calls.notifications)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -77,6 +78,7 @@ def make_rig(
     policies: PolicySettings | None = None,
     control: ControlSettings | None = None,
     notifications: NotificationSettings | None = None,
+    folder: Path | None = None,
 ) -> Rig:
     """Create a control plane over two small clusters, with the tenants ``default`` and ``other``."""
     clock, store = VirtualClock(), MemoryStore()
@@ -96,6 +98,7 @@ def make_rig(
         dispatcher=InPlace(clock),
         bearer=bearer,
         random=Random(1),
+        folder=folder,
     )
     plane.operations.put_tenant(Tenant("other"), "rig")
     plane.operations.put_queue(Queue("theirs", tenant="other"), "rig")

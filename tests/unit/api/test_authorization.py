@@ -42,6 +42,9 @@ QUERIES = {"uncordon": {"cluster": "a"}, "list_targets": {"gateway": "gw-a"}, "f
 OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.OPERATOR, Role.ADMIN)}
 """Operations that require the agent of the gateway, and other allowed roles; further roles are not allowed."""
 
+OF_JOINS = {"get_join_script", "send_join_kubeconfig"}
+"""Operations that require the token of a join's command."""
+
 CONTENT = {"get_logs", "get_manifest"}
 """Operations that may return secrets of a job, which a monitor does not get."""
 
@@ -66,6 +69,7 @@ def filled(path: str, job: str) -> str:
         ("{name}", "new"),
         ("{token}", "nothing"),
         ("{gateway}", "gw-a"),
+        ("{join}", "nothing"),
     ):
         path = path.replace(name, value)
     return path
@@ -83,6 +87,8 @@ async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
             allowed = RANKS[role] >= RANKS[needed]
             if name in OF_AGENTS:
                 allowed = role in (Role.AGENT, *OF_AGENTS[name])
+            if name in OF_JOINS:
+                allowed = False
             if name in CONTENT and role is Role.MONITOR:
                 allowed = False
             assert (answer.status_code != 403) is allowed, name

@@ -14,7 +14,7 @@ import yaml
 
 from seaway.adapters.kubernetes.connection import api
 from seaway.adapters.kubernetes.connection.contexts import find
-from seaway.bootstrap import cluster_join as joining
+from seaway.bootstrap import cluster_checks
 from seaway.bootstrap.cluster_join import join, joined, leave
 from seaway.bootstrap.data import DataFolder
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -207,7 +207,7 @@ def test_a_web_site_is_no_cluster(kubeconfig: Path, tmp_path: Path, code: int, s
 
 def test_what_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not answer, and a program of the kubeconfig that does not end, are distinguished."""
-    monkeypatch.setattr(joining, "TRY_S", 1.0)
+    monkeypatch.setattr(cluster_checks, "TRY_S", 1.0)
     with ApiServer("alpha") as server:
         kubeconfig = server.kubeconfig(tmp_path / "config")
         with (

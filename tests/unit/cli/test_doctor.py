@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.sqlalchemy.schema import migrate
+from seaway.bootstrap.cluster_checks import Finding, Level
 from seaway.bootstrap.clusters import KUBECONFIGS
-from seaway.cli.serving.doctor import Finding, Level, examine_machine
+from seaway.cli.serving.doctor import examine_machine
 from tests.conformance.test_kubernetes_backends import furnish
-from tests.fakes.kubernetes import ApiServer, KarmadaWorld
+from tests.fakes.kubernetes import ApiServer, KarmadaWorld, app
 from tests.fakes.kubernetes.kinds import NODES
 from tests.integration.served import certificate
 
@@ -95,6 +96,7 @@ def test_a_cluster_with_rights_and_gpus(server: ApiServer, tmp_path: Path) -> No
     found = findings(tmp_path)
     assert {check: each.level for check, each in found.items() if "alpha" in check} == {
         "cluster alpha": Level.OK,
+        "version of alpha": Level.OK,
         "rights in alpha": Level.OK,
         "GPUs in alpha": Level.OK,
     }
@@ -103,6 +105,14 @@ def test_a_cluster_with_rights_and_gpus(server: ApiServer, tmp_path: Path) -> No
     assert missing.level is Level.ERROR
     assert missing.text == "Seaway may not list events; patch services in namespace seaway-default"
     assert "member.yaml" in missing.remedy
+
+
+@pytest.mark.usefixtures("server")
+def test_an_old_version_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version without admission policies is a warning that names the manifest to use instead."""
+    monkeypatch.setattr(app, "VERSION", {**app.VERSION, "gitVersion": "v1.29.4"})
+    found = findings(tmp_path)["version of alpha"]
+    assert (found.level, "v1.29.4" in found.text, "tenant.yaml" in found.remedy) == (Level.WARNING, True, True)
 
 
 def test_a_cluster_without_gpus(server: ApiServer, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from seaway.adapters.kubernetes.device_plugins.views import Access
 from seaway.adapters.kubernetes.device_plugins.views import PluginOptions as Named
 from seaway.adapters.kubernetes.logs import Source, read_end
 from seaway.adapters.kubernetes.logs import follow as read_on
+from seaway.adapters.kubernetes.objects.core import Part
+from seaway.adapters.kubernetes.objects.decode import read_body
 from seaway.adapters.kubernetes.rights import DIRECT, RIGHTS_S, Right, missing_rights
 from seaway.adapters.kubernetes.sessions import PodSession, open_session
 from seaway.adapters.kubernetes.templates.context import Exposure, TemplateOptions
@@ -54,6 +56,10 @@ PODS_TERMINATING = Answer(done=False, reason="its pods have not ended yet")
 
 NOT_LISTED = Answer(done=False, reason="its state is not known yet")
 """Answer to a removal from a cluster that is not reporting, because its pods may still run."""
+
+
+class _Version(Part, frozen=True):
+    git_version: str = ""
 
 
 class KubernetesCluster:
@@ -138,6 +144,10 @@ class KubernetesCluster:
         """
         namespace = self._view.namespaces.of(DEFAULT)
         return self._reactor.run(missing_rights(self._api, DIRECT, namespace), RIGHTS_S)
+
+    def version(self) -> str:
+        """Return the version of Kubernetes, such as ``v1.33.1``; raise as `missing_rights`."""
+        return read_body(self._reactor.run(self._api.get("/version"), RIGHTS_S), _Version).git_version
 
     def refused(self) -> dict[str, str]:
         """Return the reasons of optional reads that the cluster has refused, or that keep failing."""

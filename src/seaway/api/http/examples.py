@@ -277,7 +277,26 @@ _POLICIES: dict[str, Any] = {
     },
 }
 
+_JOIN = {
+    "id": "9f1c0de5b0a70b2e",
+    "stage": "checked",
+    "checks": [
+        {"check": "kubeconfig", "level": "ok", "text": "context gpu-east of https://10.1.0.1:6443", "remedy": ""},
+        {"check": "cluster gpu-east", "level": "ok", "text": "3 nodes, 8 NVIDIA L4", "remedy": ""},
+        {"check": "rights in gpu-east", "level": "ok", "text": "complete", "remedy": ""},
+    ],
+    "usable": True,
+    "name": "gpu-east",
+    "by": "ada",
+    "expires_at": "2026-11-21T10:15:00.000000Z",
+}
+
 EXAMPLES: dict[str, Any] = {
+    "NewJoinIn": {"kubeconfig": "apiVersion: v1\nkind: Config\n...", "context": "gpu-east"},
+    "JoinEndIn": {"name": "gpu-east", "replace": False},
+    "JoinOut": _JOIN,
+    "JoinList": {"joins": [_JOIN], "joined": ["gpu-west"], "obstacle": ""},
+    "JoinDone": {"name": "gpu-east", "note": "", "problems": []},
     "CordonIn": _CORDON,
     "PoolIn": _POOL,
     "ReservationIn": _RESERVATION,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seaway.bootstrap.cluster_join import Joined
-    from seaway.domain.cluster import Cluster
 
 
 app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
@@ -124,18 +122,13 @@ def _tell_cluster(found: Joined) -> None:
     if found.cluster is None:
         typer.echo(f"{found.name} is joined without a check: {found.file}")
         return
+    from seaway.bootstrap.cluster_checks import inventory_text
+
     typer.echo(f"{found.name} is joined: {inventory_text(found.cluster)}")
     for each in found.problems[:MAX_PROBLEMS]:
         typer.echo(f"  note: {each}")
     if len(found.problems) > MAX_PROBLEMS:
         typer.echo(f"  and {len(found.problems) - MAX_PROBLEMS} more like these")
-
-
-def inventory_text(cluster: Cluster) -> str:
-    """Return the numbers of nodes and GPUs of a cluster, such as ``3 nodes, 8 NVIDIA L4``."""
-    models = Counter(device.model for node in cluster.nodes for device in node.devices)
-    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
-    return f"{len(cluster.nodes)} node{'s' if len(cluster.nodes) != 1 else ''}, {gpus}"
 
 
 @app.command("set")

@@ -6,26 +6,23 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_rights
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from seaway.adapters.kubernetes.cluster import KubernetesCluster
-    from seaway.adapters.kubernetes.rights import Right
     from seaway.bootstrap.settings import ServerSettings, Settings
     from seaway.client.sync import Client
-    from seaway.domain.cluster import Cluster
 
 FREE_GIB = 5
 """Minimum free space of the data folder before a warning, GiB. A database with 1.5 million jobs takes 2."""
@@ -35,43 +32,7 @@ CERTIFICATE_DAYS = 30
 
 KARMADA_REMEDY = "apply deploy/kubernetes/karmada.yaml and namespaces.yaml there"
 
-MAX_NAMED = 5
-"""Maximum number of problems of a cluster that are listed."""
-
-
-class Level(StrEnum):
-    """Result of a check."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Nothing is wrong, but someone may want to know."""
-
-    WARNING = "warning"
-    ERROR = "error"
-
-
 COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.ERROR: "bold red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Result of one check.
-
-    Attributes
-    ----------
-    check
-        What was checked, like ``database`` or ``cluster gpu-east``.
-    remedy
-        What to do; empty if nothing.
-    """
-
-    check: str
-    level: Level
-    text: str
-    remedy: str = ""
-
-
-Findings = Iterator[Finding]
 
 
 def doctor(
@@ -259,75 +220,14 @@ def _clusters(settings: Settings, data: Path) -> Findings:
     assert isinstance(backends, KubernetesBackends | KarmadaBackends)
     try:
         if isinstance(backends, KarmadaBackends):
-            yield _rights("Karmada", backends.missing_rights, KARMADA_REMEDY)
+            yield examine_rights("Karmada", backends.missing_rights, KARMADA_REMEDY)
         clusters = backends.clusters()
         for cluster in clusters:
-            yield from _cluster(cluster, through_karmada=isinstance(backends, KarmadaBackends))
+            yield from examine_cluster(cluster, through_karmada=isinstance(backends, KarmadaBackends))
         if not clusters:
             yield Finding("clusters", Level.WARNING, "none", "join one: seaway cluster join --kubeconfig FILE")
     finally:
         made.close()
-
-
-def _cluster(cluster: KubernetesCluster, *, through_karmada: bool) -> Findings:
-    from seaway.bootstrap.cluster_join import RIGHTS_REMEDY, inventory, node_problems
-    from seaway.cli.fleet.cluster import inventory_text
-
-    check = f"cluster {cluster.cluster}"
-    try:
-        seen = inventory(cluster)
-    except UnavailableError as error:
-        yield Finding(check, Level.ERROR, str(error), "check the kubeconfig, its token and the network to the server")
-        return
-    yield Finding(check, Level.OK if seen.nodes else Level.WARNING, inventory_text(seen))
-    if through_karmada:
-        yield _refused(cluster)
-    else:
-        yield _rights(f"rights in {cluster.cluster}", cluster.missing_rights, RIGHTS_REMEDY)
-    yield _gpus(seen)
-    problems = node_problems(cluster.view.problems())
-    for text in problems[:MAX_NAMED]:
-        yield Finding(check, Level.WARNING, text)
-    if len(problems) > MAX_NAMED:
-        yield Finding(check, Level.WARNING, f"{len(problems) - MAX_NAMED} more problems of nodes")
-
-
-def _refused(cluster: KubernetesCluster) -> Finding:
-    check, refused = f"rights in {cluster.cluster}", cluster.refused()
-    if not refused:
-        return Finding(check, Level.OK, "it refused no read so far")
-    text = "; ".join(f"{source}: {why}" for source, why in sorted(refused.items()))
-    return Finding(check, Level.WARNING, text, "apply deploy/kubernetes/karmada-member.yaml there")
-
-
-def _rights(check: str, missing: Callable[[], Sequence[Right]], remedy: str) -> Finding:
-    from seaway.adapters.kubernetes.connection.responses import ApiError
-    from seaway.adapters.kubernetes.rights import describe
-
-    try:
-        found = missing()
-    except (ApiError, UnavailableError) as error:
-        return Finding(check, Level.WARNING, f"cannot be checked: {error}")
-    if not found:
-        return Finding(check, Level.OK, "complete")
-    return Finding(check, Level.ERROR, f"Seaway may not {describe(found)}", remedy)
-
-
-def _gpus(cluster: Cluster) -> Finding:
-    """Check that a device plugin reports GPUs, and whether it shares them."""
-    check = f"GPUs in {cluster.name}"
-    devices = [device for node in cluster.nodes for device in node.devices]
-    if not devices:
-        remedy = "install HAMi, or the device plugin of the vendor, on its GPU nodes"
-        return Finding(check, Level.WARNING, "no device plugin reports any", remedy)
-    broken = sum(not device.healthy for device in devices)
-    shared = sum(device.share_limit > 1 for device in devices)
-    text = f"{shared} of {len(devices)} can be shared between replicas"
-    if broken:
-        return Finding(check, Level.WARNING, f"{text}; {broken} unhealthy", "seaway fleet devices names them")
-    if not shared:
-        return Finding(check, Level.NOTE, f"{text}: jobs get whole GPUs", "install HAMi there for slices of GPUs")
-    return Finding(check, Level.OK, text)
 
 
 def _server(context: typer.Context) -> Findings:

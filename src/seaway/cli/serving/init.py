@@ -361,7 +361,8 @@ def _check(config: Path, folder: Path) -> None:
     typer.Exit
         If there is an error.
     """
-    from seaway.cli.serving.doctor import Level, examine_machine, picture
+    from seaway.bootstrap.cluster_checks import Level
+    from seaway.cli.serving.doctor import examine_machine, picture
 
     with console(err=True).status("checking ..."):
         findings = list(examine_machine(config, folder))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from seaway import __version__
-from seaway.client.calls import fleet, jobs, network, service, tenancy
+from seaway.client.calls import fleet, jobs, joins, network, service, tenancy
 from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
+from seaway.web.pages.joining import REFRESH_S as JOINS_REFRESH_S
+from seaway.web.pages.joining import Joining, ask_to_leave
 from seaway.web.pages.notifications import show_notifications
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, Form, confirm, dialog, notify, secret_field
@@ -22,8 +24,9 @@ from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.fleet import ClusterList, GatewayList
+    from seaway.wire.fleet import ClusterList, ClusterOut, GatewayList
     from seaway.wire.job_out import JobCount
+    from seaway.wire.joins import JoinList
     from seaway.wire.network_views import AgentList
     from seaway.wire.tokens import AuditPage, TokenList, TokenOut
 
@@ -197,14 +200,33 @@ CLUSTERS_REFRESH_S = 2.0
 
 
 async def show_clusters(visit: Visit) -> None:
-    """Show the clusters, instructions to join one, and a button that removes one."""
-    words = visit.words
+    """Show the clusters, with buttons that leave or remove one, and joins of others."""
+    words, admin = visit.words, visit.may("admin")
+    joining = Joining(visit) if admin else None
     fragment = Fragment("joined", words)
+    there: dict[str, ClusterOut] = {}
+    joined: set[str] = set()
+
+    def draw() -> None:
+        fragment.show(clusters=list(there.values()), may=visit.may("operator"), admin=admin, joined=joined)
 
     def callback(value: ClusterList) -> None:
-        fragment.show(clusters=value.clusters, may=visit.may("operator"))
+        there.clear()
+        there.update({each.name: each for each in value.clusters})
+        draw()
 
-    def act(_: str, name: str) -> None:
+    def on_joins(value: JoinList) -> None:
+        joined.clear()
+        joined.update(value.joined)
+        draw()
+        if joining:
+            joining.callback(value)
+
+    async def act(what: str, name: str) -> None:
+        if what == "leave":
+            await ask_to_leave(visit, name, there[name].jobs if name in there else 0)
+            return
+
         async def remove() -> None:
             await visit.ask(fleet.remove_cluster(name))
             visit.ask_again(fleet.clusters())
@@ -218,6 +240,8 @@ async def show_clusters(visit: Visit) -> None:
 
     on_act(fragment, act)
     await visit.follow(fleet.clusters(), callback, CLUSTERS_REFRESH_S)
+    if admin:
+        await visit.follow(joins.joins(), on_joins, JOINS_REFRESH_S)
 
 
 async def show_gateways(visit: Visit) -> None:

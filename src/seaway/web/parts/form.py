@@ -181,11 +181,13 @@ COPY = """(event) => {
 """JavaScript that copies a secret and reports success. Over plain http, browsers have no other clipboard."""
 
 
-def secret_field(words: Words, made: ui.dialog, text: str, secret: str) -> None:
-    """Draw a dialog that shows a secret once, with a button that copies it."""
+def secret_field(words: Words, made: ui.dialog, text: str, secret: str, label: str = "") -> None:
+    """Draw a dialog that shows a secret once, with a button that copies it. The default of the label is secret."""
     made.props("persistent")
     ui.label(text).classes("dialog-text")
-    shown = ui.input(words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
+    shown = (
+        ui.input(label or words("Secret"), value=secret).props("outlined dense readonly").classes("dialog-field secret")
+    )
     shown.on("focus", js_handler="(event) => event.target.select()")
     with ui.element("div").classes("dialog-buttons"):
 

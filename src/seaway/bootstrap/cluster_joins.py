@@ -1,0 +1,402 @@
+"""Joins of clusters from the pages: kubeconfigs that are checked before they are stored, and a command for others."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from seaway.application.access import Access
+from seaway.application.clusters import ClusterNames
+from seaway.application.ports.clock import Clock
+from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster
+from seaway.bootstrap.cluster_join import Joined, join, joined, known_names, leave, refuse_karmada, write_private
+from seaway.bootstrap.clusters import Kind, kind_of
+from seaway.bootstrap.settings import ClusterSettings
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
+
+log = logging.getLogger(__name__)
+
+JOIN_S = 900
+"""Time for which a join and its command are valid, seconds."""
+
+MAX_JOINS = 16
+"""Maximum number of joins at a time."""
+
+LARGEST_KUBECONFIG = 256 * 1024
+"""Maximum size of a kubeconfig, bytes."""
+
+TOKEN_DAYS = 30
+"""Remaining lifetime of a token that is a warning, days."""
+
+OF_USER = ("client-certificate", "client-key", "tokenFile")
+OF_CLUSTER = ("certificate-authority",)
+"""Entries of a kubeconfig that refer to files of the machine on which it was written."""
+
+FLATTEN = "kubectl config view --raw --minify --flatten"
+"""Command that prints a kubeconfig with one context and without references to files."""
+
+NAME = "the kubeconfig"
+"""Name of an uploaded kubeconfig in messages."""
+
+JOINED_LATER = (
+    "The server runs with simulated clusters. Restart it to use {name}. Unfinished jobs then move there after the "
+    "grace period; cancel test jobs first."
+)
+
+
+class Stage(StrEnum):
+    """Progress of a join."""
+
+    INVITED = "invited"
+    """The command has not sent a kubeconfig yet."""
+    CHECKING = "checking"
+    CHECKED = "checked"
+    """The checks have ended."""
+
+
+@dataclass(slots=True)
+class ClusterJoin:
+    """A join in progress.
+
+    Attributes
+    ----------
+    by
+        Name of the admin.
+    token_id
+        ID of the token of its command; empty without one.
+    context, name
+        Context of the kubeconfig, and the name that the cluster gets by default.
+    answers
+        Whether the cluster returned its inventory.
+    """
+
+    id: str
+    by: str
+    expires_ns: int
+    stage: Stage = Stage.INVITED
+    token_id: str = ""
+    kubeconfig: str = field(default="", repr=False)
+    context: str = ""
+    name: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    answers: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """True if the checks have ended, and the cluster answers."""
+        return self.stage is Stage.CHECKED and self.answers
+
+
+class ClusterJoins:
+    """Joins of clusters, and their end.
+
+    Kubeconfigs are in memory until the join is completed. Then they are stored as those of `seaway cluster join`.
+
+    Parameters
+    ----------
+    data
+        Data folder; None if there is none.
+    gateway_of
+        Returns the gateway of a cluster; empty if it has none.
+    """
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        data: Path | None,
+        access: Access,
+        clock: Clock,
+        gateway_of: Callable[[str], str],
+    ) -> None:
+        self._settings, self._data, self._access, self._clock = settings, data, access, clock
+        self._gateway_of = gateway_of
+        self._kind = kind_of(settings, data) if data else Kind.SET
+        self._joins: dict[str, ClusterJoin] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def simulated(self) -> bool:
+        """True if the server uses joined clusters only after a restart."""
+        return self._kind is Kind.SIMULATED
+
+    def obstacle(self) -> str:
+        """Return why no cluster can be joined here; empty if one can."""
+        if self._data is None:
+            return "this server has no data folder"
+        if self._kind is Kind.SET:
+            return "the settings of this server name its clusters: add the kubeconfig there (docs/clusters.md)"
+        if self._settings.simulated_url or self._settings.fleet != ClusterSettings().fleet:
+            return "the settings of this server name simulated clusters: remove clusters.fleet and simulated_url first"
+        return ""
+
+    def names(self) -> list[str]:
+        """Return the names of the joined clusters."""
+        return joined(self._data) if self._data else []
+
+    def joins(self) -> list[ClusterJoin]:
+        """Return the joins in progress, oldest first."""
+        now_ns = self._clock.now_ns()
+        with self._lock:
+            self._joins = {key: each for key, each in self._joins.items() if each.expires_ns > now_ns}
+            return list(self._joins.values())
+
+    def find(self, join_id: str) -> ClusterJoin:
+        """Return a join.
+
+        Raises
+        ------
+        UnknownError
+            If it does not exist, or its time is over.
+        """
+        for each in self.joins():
+            if each.id == join_id:
+                return each
+        raise UnknownError("this join does not exist any more; begin another one")
+
+    def begin(self, kubeconfig: str, context: str, by: str) -> ClusterJoin:
+        """Begin to check a kubeconfig.
+
+        Raises
+        ------
+        RejectedError
+            If it is not a kubeconfig, or needs a program or files of another machine.
+        ConflictError
+            If no cluster can be joined here, or too many joins are in progress.
+        """
+        made = self._make(by)
+        self._check(made, kubeconfig, context)
+        self._add(made)
+        return made
+
+    def invite(self, by: str) -> tuple[ClusterJoin, str]:
+        """Begin a join whose kubeconfig a command sends; return it with the token of the command.
+
+        Raises
+        ------
+        ConflictError
+            As `begin`, and if the manifests would not fit the settings.
+        """
+        if self._settings.namespace != ClusterSettings().namespace:
+            said = "the manifests are for the default of clusters.namespace: change them, and upload a kubeconfig"
+            raise ConflictError(said)
+        made = self._make(by)
+        made.token_id, secret = self._access.lend(f"join-{made.id}", by, JOIN_S)
+        self._add(made)
+        return made, secret
+
+    def receive(self, join_id: str, kubeconfig: str) -> ClusterJoin:
+        """Check the kubeconfig that a command sent; raises as `begin`."""
+        found = self.find(join_id)
+        if found.stage is not Stage.INVITED:
+            raise ConflictError("this join has a kubeconfig already")
+        self._check(found, kubeconfig, "")
+        self._access.take_back(found.token_id)
+        return found
+
+    def script(self, join_id: str, url: str, token: str) -> str:
+        """Return the script of a command.
+
+        Parameters
+        ----------
+        url
+            URL of the join in the API.
+        """
+        self.find(join_id)
+        folder = files("seaway.adapters.kubernetes") / "manifests"
+        texts = [(folder / name).read_text(encoding="utf-8") for name in ("member.yaml", "namespaces.yaml")]
+        script = (folder / "join.sh").read_text(encoding="utf-8").replace("SEAWAY_URL", url)
+        return script.replace("SEAWAY_TOKEN", token).replace("SEAWAY_MANIFEST_TEXT", "---\n".join(texts).rstrip())
+
+    def finish(self, join_id: str, name: str, *, replace: bool) -> Joined:
+        """Store the kubeconfig of a checked join.
+
+        Raises
+        ------
+        ConflictError
+            If the checks have not ended.
+        RejectedError, UnavailableError
+            As `seaway.bootstrap.cluster_join.join`.
+        """
+        found = self.find(join_id)
+        if found.stage is not Stage.CHECKED:
+            raise ConflictError("the checks have not ended; wait for them")
+        assert self._data is not None
+        with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+            file = Path(folder) / "kubeconfig"
+            write_private(file, found.kubeconfig)
+            try:
+                done = join(file, found.context, name, self._data, replace=replace)
+            except SeawayError as error:
+                raise _renamed(error, file) from None
+        self.drop(join_id)
+        return done
+
+    def drop(self, join_id: str) -> None:
+        """End a join without a result."""
+        with self._lock:
+            found = self._joins.pop(join_id, None)
+        if found and found.token_id:
+            self._access.take_back(found.token_id)
+
+    def leave(self, name: str) -> None:
+        """Remove the kubeconfig of a cluster; its workloads continue.
+
+        Raises
+        ------
+        UnknownError
+            If it was not joined here.
+        """
+        if self._data is None or name not in joined(self._data):
+            raise UnknownError(f"cluster {name[:253]!r} was not joined on this server")
+        leave(name, self._data)
+
+    def _make(self, by: str) -> ClusterJoin:
+        if why := self.obstacle():
+            raise ConflictError(why)
+        if len(self.joins()) >= MAX_JOINS:
+            raise ConflictError(f"{MAX_JOINS} joins are in progress; complete or discard one")
+        return ClusterJoin(secrets.token_hex(8), by, self._clock.now_ns() + JOIN_S * 10**9)
+
+    def _add(self, made: ClusterJoin) -> None:
+        with self._lock:
+            self._joins[made.id] = made
+
+    def _check(self, made: ClusterJoin, kubeconfig: str, context: str) -> None:
+        """Read a kubeconfig, and start the checks in a thread."""
+        made.kubeconfig, made.context, server = self_contained(kubeconfig, context)
+        made.name = made.context
+        made.stage = Stage.CHECKING
+        made.findings.append(Finding("kubeconfig", Level.OK, f"context {made.context!r} of {server}"))
+        threading.Thread(target=self._run, args=(made,), name=f"join {made.id}", daemon=True).start()
+
+    def _run(self, made: ClusterJoin) -> None:
+        try:
+            for each in self._examine(made):
+                made.findings.append(each)
+        except SeawayError as error:
+            made.findings.append(Finding("cluster", Level.ERROR, str(error)))
+        except Exception:  # a bug must not leave the join in progress
+            log.exception("the checks of a cluster failed")
+            made.findings.append(Finding("cluster", Level.ERROR, "the checks failed by a bug; see the server's log"))
+        finally:
+            made.stage = Stage.CHECKED
+
+    def _examine(self, made: ClusterJoin) -> Findings:
+        from seaway.adapters.kubernetes.backends import KubernetesBackends
+
+        yield from _expiry(made.kubeconfig)
+        with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+            file, names = Path(folder) / "kubeconfig", ClusterNames()
+            write_private(file, made.kubeconfig)
+            try:
+                refuse_karmada(file, made.context, "a file with this kubeconfig")
+                backends = KubernetesBackends(Path(folder), names=names)
+            except SeawayError as error:
+                raise _renamed(error, file) from None
+            try:
+                (cluster,) = backends.clusters()
+                made.name = cluster.cluster
+                for each in examine_cluster(cluster):
+                    made.answers |= each.level is not Level.ERROR
+                    yield Finding(each.check, each.level, each.text.replace(str(file), NAME), each.remedy)
+            finally:
+                backends.close()
+        assert self._data is not None
+        if before := known_names(self._data).get(names.uid(made.name), ""):
+            text = f"it has been joined as {before!r} before, and keeps that name"
+            yield Finding("name", Level.NOTE, text, "to replace its kubeconfig, say so when you complete the join")
+            made.name = before
+        if gateway := self._gateway_of(made.name):
+            yield Finding("network", Level.OK, f"its gateway is {gateway}")
+        else:
+            text = "no gateway belongs to it: jobs with bounds on the network do not run there"
+            yield Finding("network", Level.NOTE, text, "seaway network put FILE; see docs/network.md")
+
+
+def self_contained(text: str, context: str) -> tuple[str, str, str]:
+    """Return a kubeconfig with one context only, the name of the context, and the address of its server.
+
+    Raises
+    ------
+    RejectedError
+        If it is not a kubeconfig, or refers to programs or files, which are not those of the server.
+    """
+    from seaway.adapters.kubernetes.connection.contexts import (
+        cluster_name,
+        cluster_of,
+        current_context,
+        minified,
+        read_kubeconfig,
+        user_of,
+    )
+
+    if len(text.encode()) > LARGEST_KUBECONFIG:
+        raise RejectedError(f"has more than {LARGEST_KUBECONFIG // 1024} KiB; try {FLATTEN}", where="kubeconfig")
+    with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
+        file = Path(folder) / "kubeconfig"
+        write_private(file, text)
+        try:
+            chosen = context or current_context(file)
+            written = read_kubeconfig(file)
+            user, cluster = user_of(written, chosen), cluster_of(written, chosen)
+            _require_no_programs(user)
+            _require_no_files(user, cluster)
+            name = cluster_name(chosen)
+            return minified(file, chosen, name), name, str(cluster.get("server", ""))
+        except RejectedError as error:
+            message = error.message.replace(str(file), NAME)
+            raise RejectedError(message, where="kubeconfig") from None
+
+
+def _require_no_programs(user: dict[str, Any]) -> None:
+    """Reject credentials that a program of the user's machine returns."""
+    plugin = user.get("exec")
+    if plugin is not None or user.get("auth-provider") is not None:
+        command = str(plugin.get("command", "")) if isinstance(plugin, dict) else "an auth-provider"
+        raise RejectedError(
+            f"gets its credentials from a program ({command[:60]}), which a server does not run for an uploaded file. "
+            "Use the command for kubectl instead, which creates a service account, or a kubeconfig with a token"
+        )
+
+
+def _require_no_files(user: dict[str, Any], cluster: dict[str, Any]) -> None:
+    """Reject references to files, which would be those of the server."""
+    found = [name for entry, names in ((user, OF_USER), (cluster, OF_CLUSTER)) for name in names if entry.get(name)]
+    if found:
+        said = f"refers to a file of your machine ({', '.join(found)}); upload the output of: {FLATTEN}"
+        raise RejectedError(said)
+
+
+def _expiry(kubeconfig: str) -> Findings:
+    """Check the expiry of the token, if it is a JSON web token with one."""
+    found = re.search(r"(?m)^\s*token: ['\"]?[\w-]+\.([\w-]+)\.[\w-]*", kubeconfig)
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(found[1] + "=" * (-len(found[1]) % 4))) if found else {}
+        ends = datetime.fromtimestamp(claims["exp"], UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+        return
+    left = ends - datetime.now(UTC)
+    level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < TOKEN_DAYS else Level.OK
+    remedy = "" if level is Level.OK else "create one that is valid for longer; later, join again to replace it"
+    yield Finding("token", level, f"valid until {ends:%Y-%m-%d %H:%M} UTC", remedy)
+
+
+def _renamed(error: SeawayError, file: Path) -> SeawayError:
+    """Return an error that does not name a temporary file, nor options of the command line."""
+    said = re.sub(r"--(name|replace)\b", r"\1", str(error).replace(str(file), NAME))
+    if isinstance(error, RejectedError):
+        message = re.sub(r"--(name|replace)\b", r"\1", error.message.replace(str(file), NAME))
+        return RejectedError(message, where=error.where)
+    return type(error)(said)
