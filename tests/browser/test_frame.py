@@ -31,6 +31,8 @@ WHOLE = (
     ("/settings?section=tokens", ".panel tbody tr"),
     ("/settings?section=clusters", ".panel tbody tr"),
     ("/settings?section=gateways", ".panel"),
+    ("/settings?section=users", ".panel tbody tr"),
+    ("/settings?section=provider", ".panel"),
     ("/settings?section=notifications", ".fragment-messages"),
     ("/settings?section=audit", ".panel tbody tr"),
 )

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
 
 pytestmark = pytest.mark.slow
 
@@ -57,4 +57,19 @@ def test_each_section_has_an_address_and_is_there_for_whom_it_is(look: Look) -> 
         assert hindrances(page) == []
         looker.go(page, "/settings?section=gateways")
         expect(page.get_by_text("gw-1", exact=True)).to_be_visible()
+        assert hindrances(page) == []
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_users_are_shown_with_their_last_use(look: Look, theme: str, language: str, size: tuple[int, int]) -> None:
+    """A user who just made a request was seen, with its role and tokens; single sign-on is shown, not changed."""
+    with look(theme=theme, language=language, size=size) as looker:
+        page = looker.open("/settings?section=users")
+        line = page.locator(".fragment-users tr", has=page.get_by_role("rowheader", name="admin", exact=True))
+        expect(line).to_contain_text("127.0.0.1")
+        keep_screen(page, f"users-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        looker.go(page, "/settings?section=provider")
+        expect(page.get_by_text("[oidc]")).to_be_visible()
         assert hindrances(page) == []

@@ -22,6 +22,7 @@ from seaway.application.records import (
     CompletedRun,
     EndedUse,
     JobRecord,
+    LastUse,
     PendingCommand,
     ScaleWindow,
     Verb,
@@ -704,6 +705,20 @@ def archives_return_in_parts(opening: Opening) -> None:
     assert [each.number for each in other.workdir_parts()] == [1]
 
 
+def last_uses_return_and_are_pruned(opening: Opening) -> None:
+    """The last use of a credential replaces the one before, and is removed with old audit entries."""
+    store, other = led(opening), opening()
+    first, again, theirs = (
+        LastUse("ada", issuer, token, "user", "team-a", "192.0.2.7", at)
+        for issuer, token, at in (("", "abc", 5), ("", "abc", 6), ("https://login.example", "", 20))
+    )
+    store_all(store, Change(put=[first]))
+    store_all(store, Change(put=[again, theirs]))
+    assert other.last_uses() == [again, theirs]
+    assert store.prune(Retention(None, 10, None, None), 20)["last_uses"] == 1
+    assert other.last_uses() == [theirs]
+
+
 def old_messages_are_pruned(opening: Opening) -> None:
     """Messages of notifications are removed with old jobs."""
     store = led(opening)
@@ -780,6 +795,7 @@ CASES: tuple[Case, ...] = (
     notifications_return_as_they_were,
     archives_return_in_parts,
     old_messages_are_pruned,
+    last_uses_return_and_are_pruned,
     pruning_goes_by_age,
     numbers_of_events_are_not_used_again,
     ids_of_jobs_are_checked,

@@ -35,6 +35,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    LastUse,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -86,6 +87,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     NotifierState: lambda row: (row.id,),
     WorkdirRecord: lambda row: (row.tenant, row.digest),
     WorkdirPart: lambda row: (row.tenant, row.digest, row.number),
+    LastUse: lambda row: (row.name, row.issuer, row.token_id),
 }
 """Types whose rows get an id when they have none."""
 
@@ -267,6 +269,10 @@ class MemoryStore:
         """Return all tokens, old to new."""
         return sorted(self._rows(Token), key=lambda row: (row.created_ns, row.id))
 
+    def last_uses(self) -> list[LastUse]:
+        """Return the last use of each credential."""
+        return sorted(self._rows(LastUse), key=lambda row: (row.name, row.issuer, row.token_id))
+
     def tenants(self) -> list[Tenant]:
         """Return all tenants."""
         return _by_key(self._rows(Tenant))
@@ -426,6 +432,7 @@ class MemoryStore:
                         and (row.job_id in over if row.job_id else _old(row.at_ns, retention.jobs_ns, now_ns))
                     ),
                 ),
+                "last_uses": self._drop(LastUse, lambda row: _old(row.used_ns, retention.audit_ns, now_ns)),
                 "audit": self._drop(AuditEntry, lambda row: _old(row.at_ns, retention.audit_ns, now_ns)),
                 "deliveries": self._drop(Delivery, lambda row: _old(row.created_ns, retention.jobs_ns, now_ns)),
                 "keys": self._drop(IdempotencyKey, lambda row: _old(row.created_ns, retention.keys_ns, now_ns)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
@@ -13,17 +13,22 @@ from seaway.api.http.routes import operation, router
 from seaway.api.job_views import LARGEST_ID
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
+from seaway.bootstrap.settings import IdentitySettings
 from seaway.learning.policies.file import LARGEST_FILE
 from seaway.wire import fields
+from seaway.wire.message import fields_of
 from seaway.wire.tokens import (
     AuditPage,
     CallerOut,
+    ProviderOut,
     TokenCreated,
     TokenIn,
     TokenList,
     TokenOut,
+    UserList,
     audit_fields,
     token_fields,
+    user_fields,
 )
 
 routes = router("access")
@@ -42,8 +47,25 @@ async def who_am_i(request: Request) -> Response:
 async def list_tokens(request: Request) -> Response:
     """List tokens, including revoked ones. Their secrets are not stored."""
     pipeline = pipeline_of(request)
-    rows = await pipeline.threads.read(pipeline.plane.access.tokens)
-    return json_reply({"tokens": [token_fields(row) for row in rows]})
+    access = pipeline.plane.access
+    rows, uses = await pipeline.threads.read(lambda: (access.tokens(), access.last_uses()))
+    used = {each.token_id: each for each in uses}
+    return json_reply({"tokens": [token_fields(row, used.get(row.id)) for row in rows]})
+
+
+@operation(routes, "GET", "/users", Role.ADMIN, {200: UserList})
+async def list_users(request: Request) -> Response:
+    """List users and programs with their tokens, and identities of a provider that made requests."""
+    pipeline = pipeline_of(request)
+    access, now_ns = pipeline.plane.access, pipeline.plane.clock.now_ns()
+    rows = await pipeline.threads.read(lambda: user_fields(access.tokens(), access.last_uses(), now_ns))
+    return json_reply({"users": rows})
+
+
+@operation(routes, "GET", "/identity-provider", Role.ADMIN, {200: ProviderOut})
+async def get_identity_provider(request: Request) -> Response:
+    """Return the settings of single sign-on, without its secret."""
+    return json_reply(provider_fields(pipeline_of(request).plane.settings.oidc))
 
 
 @operation(routes, "POST", "/tokens", Role.ADMIN, {201: TokenCreated}, errors=(409,), body=TokenIn)
@@ -72,6 +94,11 @@ async def revoke_token(
     """Revoke a token. The last token of an admin requires `force`."""
     pipeline = pipeline_of(request)
     return json_reply(token_fields(await pipeline.threads.write(pipeline.plane.access.revoke, token, force=force)))
+
+
+def provider_fields(oidc: IdentitySettings) -> dict[str, Any]:
+    """Return the fields of `ProviderOut` for the settings."""
+    return fields_of(ProviderOut, oidc, keys=oidc.jwks, has_client_secret=bool(oidc.client_secret))
 
 
 @operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})

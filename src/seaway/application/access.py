@@ -19,7 +19,7 @@ from seaway.application.changes import Change
 from seaway.application.login_limit import LoginLimit
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Role, Token
+from seaway.application.records import LastUse, Role, Token
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnauthenticatedError, UnknownError
 from seaway.domain.tenancy import require_name
@@ -33,6 +33,9 @@ FIRST_TOKEN = "admin"  # its name
 SECRET_BYTES = 32
 ID_BYTES = 6
 LONGEST_CREDENTIAL = 8192
+MAX_ADDRESS = 64
+USE_S = 60
+"""Minimum time between two noted uses of a credential, seconds."""
 NO_DIGEST = hashlib.sha256(b"").hexdigest()
 
 
@@ -159,6 +162,8 @@ class Access:
         self._limit = LoginLimit(clock)
         self._held: dict[str, _Held] = {}
         self._lent: dict[str, _Held] = {}
+        self._used: dict[tuple[str, str, str], LastUse] = {}
+        self._unstored: set[tuple[str, str, str]] = set()
         self._changes = 0
         self._lock = Lock()
         writer.listen(self._receive)
@@ -210,6 +215,7 @@ class Access:
         if who is None:
             self._limit.fail(address)
             raise UnauthenticatedError("invalid token: it is unknown, revoked or expired")
+        self._note_use(who, address)
         return who
 
     def verify(self, authorization: str | None, address: str) -> Caller:
@@ -223,10 +229,33 @@ class Access:
         if self._bearer is None:
             raise UnauthenticatedError("tokens of external issuers are not accepted")
         try:
-            return self._bearer.verify(_credential(authorization))
+            who = self._bearer.verify(_credential(authorization))
         except UnauthenticatedError:
             self._limit.fail(address)
             raise
+        self._note_use(who, address)
+        return who
+
+    def _note_use(self, who: Caller, address: str) -> None:
+        """Note the use of a credential, at most once in `USE_S`."""
+        key, now_ns = (who.name, who.issuer, who.token_id), self._clock.now_ns()
+        before = self._used.get(key)
+        if (before and now_ns - before.used_ns < USE_S * 10**9) or who.token_id in self._lent:
+            return
+        self._used[key] = LastUse(*key, who.role.value, who.tenant, address[:MAX_ADDRESS], now_ns)
+        self._unstored.add(key)
+
+    def store_uses(self) -> None:
+        """Store the last uses of credentials that have changed."""
+        keys = list(self._unstored)
+        if keys:
+            self._writer.require(Change(put=[self._used[key] for key in keys]))
+            self._unstored -= {*keys}
+
+    def last_uses(self) -> list[LastUse]:
+        """Return the last use of each credential; one in the last `USE_S` may be missing."""
+        stored = {(each.name, each.issuer, each.token_id): each for each in self._store.last_uses()}
+        return [*{**stored, **self._used}.values()]
 
     def holds(self, who: Caller) -> bool:
         """Report whether the credential of a caller is still valid; for long requests."""

@@ -21,6 +21,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    LastUse,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -66,6 +67,7 @@ Record = (
     | NotifierState
     | WorkdirRecord
     | WorkdirPart
+    | LastUse
 )
 
 

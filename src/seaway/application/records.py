@@ -401,6 +401,31 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class LastUse:
+    """Last request with a credential.
+
+    Attributes
+    ----------
+    name
+        Name of the user or program.
+    issuer
+        Issuer of the credential; empty for Seaway's own tokens.
+    token_id
+        ID of the token; empty for another issuer.
+    address
+        Network address of the client.
+    """
+
+    name: str
+    issuer: str
+    token_id: str
+    role: str
+    tenant: str
+    address: str
+    used_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Entry of the audit log, one for each request that changes something.
 

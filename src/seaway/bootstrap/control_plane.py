@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ from seaway.bootstrap.scaling import make_metrics
 from seaway.bootstrap.settings import IdentitySettings, PolicySettings, Settings
 from seaway.bootstrap.trained_policies import Trained
 from seaway.bootstrap.workdirs import needed_workdirs, workdir_limits
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.gateways import NetworkConfig
 from seaway.learning.parallel import Processes
 from seaway.learning.policies.monitor import Limits
@@ -138,6 +139,8 @@ class ControlPlane:
 
     def stop(self) -> None:
         """Finish and store the current work, and end all threads. Without this call, no data is lost either."""
+        with suppress(SeawayError):  # without it, uses of the last minute are lost
+            self.access.store_uses()
         self.notifications.notifier.stop()
         self.alerts.stop()
         self.traffic.stop()

@@ -194,6 +194,8 @@ class Methods:
     create_token = verb(service_calls.create_token)
     revoke_token = verb(service_calls.revoke_token)
     audit = pages(service_calls.audit)
+    users = verb(service_calls.users)
+    identity_provider = verb(service_calls.identity_provider)
 
     # Service
     health = verb(service_calls.health)

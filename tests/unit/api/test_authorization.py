@@ -376,3 +376,26 @@ async def test_the_audit_log_names_what_was_made(rig: Rig) -> None:
     await rig.app.state.pipeline.audit.store()
     targets = [entry.target for entry in rig.store.audit(0, 100)]
     assert {f"/api/v1/jobs/{job['id']}", f"/api/v1/tokens/{token['id']}", "/api/v1/jobs"} <= set(targets)
+
+
+async def test_users_are_listed_with_their_tokens_and_last_use(rig: Rig) -> None:
+    """Tokens of one name are one user, with the role of its valid token; the page of single sign-on has no secret."""
+    async with rig.client() as client:
+        made = (await client.post("/api/v1/tokens", json={"name": "ada", "role": "operator"})).json()
+        await client.delete(f"/api/v1/tokens/{made['id']}")
+        again = (await client.post("/api/v1/tokens", json={"name": "ada", "role": "user", "tenant": "default"})).json()
+        rig.tokens["ada"] = again["secret"]
+        async with rig.client("ada") as ada:
+            assert (await ada.get("/api/v1/users")).status_code == 403
+        users = {each["name"]: each for each in (await client.get("/api/v1/users")).json()["users"]}
+        user = users["ada"]
+        assert (user["role"], user["tenant"], user["issuer"]) == ("user", "default", "")
+        assert {each["id"]: bool(each["last_used_at"]) for each in user["tokens"]} == {
+            made["id"]: False,
+            again["id"]: True,
+        }
+        assert (user["last_seen_at"] is not None, users["viewer"]["last_seen_at"]) == (True, None)
+        listed = (await client.get("/api/v1/tokens")).json()["tokens"]
+        assert {each["name"] for each in listed if each["last_used_at"]} == {"ada", "admin"}
+        provider = (await client.get("/api/v1/identity-provider")).json()
+        assert (provider["issuer"], provider["has_client_secret"], "client_secret" in provider) == ("", False, False)

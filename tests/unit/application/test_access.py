@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from seaway.application.access import ANONYMOUS, RESERVED, Access, Caller, is_loopback, require_loopback
+from seaway.application.access import ANONYMOUS, RESERVED, USE_S, Access, Caller, is_loopback, require_loopback
 from seaway.application.changes import Change
 from seaway.application.control import observe
 from seaway.application.control.scheduler import scheduler as schedule
@@ -350,3 +350,42 @@ def test_a_change_without_tokens_changes_nothing(world: World) -> None:
     token = world.token()
     world.writer.commit([Change()])
     assert world.who(token)
+
+
+def test_the_last_use_of_a_credential_is_noted_and_stored() -> None:
+    """Uses are noted once a minute, stored by a task, and there after a restart."""
+    world = World()
+    token = world.token()
+    assert world.access.last_uses() == []
+    for _ in range(3):
+        world.who(token)
+    (use,) = world.access.last_uses()
+    assert (use.name, use.role, use.used_ns) == ("me", "user", world.clock.now_ns())
+    assert world.store.last_uses() == []
+    world.access.store_uses()
+    world.clock.advance_s(USE_S - 1)
+    world.who(token)
+    world.access.store_uses()
+    assert world.store.last_uses() == [use]
+    world.clock.advance_s(1)
+    world.who(token)
+    assert Access(world.store, world.writer, world.clock).last_uses() == [use]
+    world.access.store_uses()
+    (later,) = Access(world.store, world.writer, world.clock).last_uses()
+    assert later.used_ns == use.used_ns + USE_S * 10**9
+
+
+def test_a_lent_token_is_for_a_while_and_never_stored() -> None:
+    """It has the lowest role and its own ID, and ends with its time or when it is taken back."""
+    world = World()
+    token_id, lent = world.access.lend("join-1", "ada", 60)
+    assert world.who(lent) == Caller("ada", Role.AGENT, token_id=token_id, expires_ns=world.clock.now_ns() + 60 * 10**9)
+    assert world.store.tokens() == []
+    assert world.access.last_uses() == []
+    world.access.take_back(token_id)
+    with pytest.raises(UnauthenticatedError):
+        world.who(lent)
+    _, short = world.access.lend("join-2", "ada", 60)
+    world.clock.advance_s(60)
+    with pytest.raises(UnauthenticatedError):
+        world.who(short)

@@ -263,7 +263,7 @@ async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str,
         *(f"/jobs/JOB?tab={tab}" for tab in ("overview", "events", "why", "manifests", "logs")),
         *(
             f"/settings?section={section}"
-            for section in ("tokens", "clusters", "gateways", "notifications", "audit", "server")
+            for section in ("tokens", "users", "provider", "clusters", "gateways", "notifications", "audit", "server")
         ),
     ],
 )

@@ -26,6 +26,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    LastUse,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -88,6 +89,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     NotifierState: _plain(tables.NOTIFIER),
     WorkdirRecord: _plain(tables.WORKDIRS),
     WorkdirPart: _plain(tables.WORKDIR_PARTS),
+    LastUse: _plain(tables.LAST_USES),
 }
 """Table and row encoder for each kind of record. Jobs and attempts require more work."""
 

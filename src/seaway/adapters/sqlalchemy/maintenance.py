@@ -27,6 +27,7 @@ from seaway.adapters.sqlalchemy.tables import (
     JOB_SPECS,
     JOBS,
     KEYS,
+    LAST_USES,
     LINK_SAMPLES,
     METADATA,
     PENDING_COMMANDS,
@@ -54,7 +55,7 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
 
     The rows are found outside the transactions that remove them, so these are short however many rows there are.
     """
-    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "deliveries", "keys", *_SAMPLES), 0)
+    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "last_uses", "deliveries", "keys", *_SAMPLES), 0)
     for tasks in (True, False):
         for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns, tasks=tasks), JOBS.c.id):
             with _paused():
@@ -64,6 +65,7 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
     plain = [
         ("events", EVENTS, EVENTS.c.at_ns, retention.jobs_ns),
         ("audit", AUDIT, AUDIT.c.at_ns, retention.audit_ns),
+        ("last_uses", LAST_USES, LAST_USES.c.used_ns, retention.audit_ns),
         ("deliveries", DELIVERIES, DELIVERIES.c.created_ns, retention.jobs_ns),
         ("keys", KEYS, KEYS.c.created_ns, retention.keys_ns),
         *((name, table, table.c.at_ns, retention.samples_ns) for name, table in _SAMPLES.items()),

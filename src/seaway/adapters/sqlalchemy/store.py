@@ -26,6 +26,7 @@ from seaway.adapters.sqlalchemy.tables import (
     JOB_SPECS,
     JOBS,
     KEYS,
+    LAST_USES,
     LINK_SAMPLES,
     NETWORK,
     NOTIFICATIONS,
@@ -60,6 +61,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    LastUse,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -229,6 +231,11 @@ class SqlStore:
     def tokens(self) -> list[Token]:
         """Return all tokens, old to new."""
         return self._read(codec.read_token, select(TOKENS).order_by(TOKENS.c.created_ns, TOKENS.c.id))
+
+    def last_uses(self) -> list[LastUse]:
+        """Return the last use of each credential."""
+        table = LAST_USES
+        return self._read(_plain(LastUse), select(table).order_by(table.c.name, table.c.issuer, table.c.token_id))
 
     def tenants(self) -> list[Tenant]:
         """Return all tenants."""

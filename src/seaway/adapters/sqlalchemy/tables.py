@@ -354,6 +354,19 @@ WORKDIR_PARTS = _table(
 )
 """Parts of archives, as base64."""
 
+LAST_USES = _table(
+    "last_uses",
+    _name("name"),
+    _name("issuer"),
+    _word("token_id"),
+    _word("role"),
+    _name("tenant"),
+    _name("address"),
+    _number("used_ns"),
+    _key("name", "issuer", "token_id"),
+)
+"""Last requests with each token, and of each identity of a provider."""
+
 CLUSTER_FACTS = _table(
     "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
 )

@@ -332,6 +332,32 @@ ANSWERS: dict[str, Any] = {
     },
     "TokenOut": _TOKEN,
     "TokenList": {"tokens": [_TOKEN]},
+    "UserList": {
+        "users": [
+            {
+                "name": "ada",
+                "issuer": "",
+                "role": "user",
+                "tenant": "default",
+                "last_seen_at": _AT,
+                "last_address": "192.0.2.7",
+                "tokens": [_TOKEN],
+            }
+        ]
+    },
+    "ProviderOut": {
+        "issuer": "https://login.example",
+        "audience": "seaway",
+        "keys": "https://login.example/keys",
+        "name_claim": "sub",
+        "role_claim": "seaway_role",
+        "tenant_claim": "seaway_tenant",
+        "roles": {"admins": "admin"},
+        "client_id": "seaway",
+        "has_client_secret": True,
+        "redirect": "",
+        "scopes": "openid profile",
+    },
     "TokenCreated": {**_TOKEN, "secret": "sw_1a2b3c4d5e6f_..."},
     "AuditPage": {
         "entries": [

@@ -21,6 +21,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    LastUse,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -90,7 +91,7 @@ class Retention:
     jobs_ns
         Finished jobs with attempts and events, from the end of the job. Deleted jobs are removed immediately.
     audit_ns, samples_ns, keys_ns
-        Entries of the audit log; samples of clusters, links and shadows; idempotency keys.
+        Entries of the audit log and last uses of credentials; samples of clusters, links and shadows; idempotency keys.
     """
 
     jobs_ns: int | None
@@ -178,6 +179,9 @@ class Store(Protocol):
 
     def tokens(self) -> list[Token]:
         """Return all tokens, including revoked ones."""
+
+    def last_uses(self) -> list[LastUse]:
+        """Return the last use of each credential, by name, issuer and token."""
 
     def tenants(self) -> list[Tenant]:
         """Return all tenants, by name."""

@@ -100,6 +100,7 @@ def list_tokens(context: typer.Context, output: OutputOption = Output.TABLE) -> 
         Column("TENANT", lambda each: each["tenant"] or NONE),
         Column("GATEWAY", lambda each: each.get("gateway") or NONE, drop=1),
         Column("HOLDS", _holds),
+        Column("USED", lambda each: day(each["last_used_at"]) if each.get("last_used_at") else NONE, drop=1),
         Column("MADE", lambda each: day(each["created_at"]), drop=1),
         Column("BY", lambda each: each["created_by"], drop=2),
     )

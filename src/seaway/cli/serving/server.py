@@ -25,7 +25,7 @@ from seaway.adapters.sqlalchemy.backups import backup
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
-from seaway.application.access import is_loopback, require_loopback
+from seaway.application.access import USE_S, is_loopback, require_loopback
 from seaway.application.clusters import ClusterNames
 from seaway.application.fleet import log_storage
 from seaway.application.fleet.gpu_use import INTERVAL_S
@@ -231,6 +231,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
             *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
             Duty("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
+            Duty("last uses", USE_S, plane.access.store_uses),
             Duty("workdirs", S_PER_H, workdirs.collect),
         ],
         clock,

@@ -10,7 +10,16 @@ from seaway.client.call import Answer, Call, Model, Paged, Text, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
-    from seaway.wire.tokens import AuditOut, AuditPage, CallerOut, TokenCreated, TokenList, TokenOut
+    from seaway.wire.tokens import (
+        AuditOut,
+        AuditPage,
+        CallerOut,
+        ProviderOut,
+        TokenCreated,
+        TokenList,
+        TokenOut,
+        UserList,
+    )
     from seaway.wire.whatif import WhatIfOut
 
 
@@ -56,6 +65,8 @@ TOKEN: Answer[TokenOut] = Model(_WIRE, "TokenOut")
 TOKENS: Answer[TokenList] = Model(_WIRE, "TokenList")
 CREATED: Answer[TokenCreated] = Model(_WIRE, "TokenCreated")
 AUDIT: Answer[AuditPage] = Model(_WIRE, "AuditPage")
+USERS: Answer[UserList] = Model(_WIRE, "UserList")
+PROVIDER: Answer[ProviderOut] = Model(_WIRE, "ProviderOut")
 
 PAGE = 500
 
@@ -94,6 +105,16 @@ def revoke_token(token: str, *, force: bool = False) -> Call[TokenOut]:
     """Revoke a token by its id; it is invalid immediately. The last one of an admin is only revoked with `force`."""
     call = send("DELETE", f"/tokens/{part(token)}", TOKEN)
     return replace(call, query={"force": True}) if force else call
+
+
+def users() -> Call[UserList]:
+    """List users and programs with their tokens; requires an admin."""
+    return get("/users", USERS)
+
+
+def identity_provider() -> Call[ProviderOut]:
+    """Return the settings of single sign-on; requires an admin."""
+    return get("/identity-provider", PROVIDER)
 
 
 def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seaway.wire.job_out import JobCount
     from seaway.wire.joins import JoinList
     from seaway.wire.network_views import AgentList
-    from seaway.wire.tokens import AuditPage, TokenList, TokenOut
+    from seaway.wire.tokens import AuditPage, TokenList, TokenOut, UserList
 
 
 SLOW_REFRESH_S = 3.0
@@ -149,6 +149,26 @@ def over_since(token: TokenOut) -> str:
 def _has(token: TokenOut, wanted: str) -> bool:
     """Report whether a visible field of a token contains a text."""
     return any(wanted in each.casefold() for each in (token.name, token.id, token.role, token.tenant, token.gateway))
+
+
+async def show_users(visit: Visit) -> None:
+    """Show users with their tokens, and follow changes."""
+    fragment = Fragment("users", visit.words)
+
+    def callback(value: UserList) -> None:
+        rows = [
+            {"user": each, "tokens": [{"token": one, "over": over_since(one)} for one in each.tokens]}
+            for each in value.users
+        ]
+        fragment.show(rows=rows)
+
+    await visit.follow(access.users(), callback, SLOW_REFRESH_S)
+
+
+async def show_provider(visit: Visit) -> None:
+    """Show the settings of single sign-on."""
+    provider = await visit.ask(access.identity_provider())
+    Fragment("provider", visit.words).show(provider=provider)
 
 
 MOST = 25
@@ -295,6 +315,8 @@ async def build(visit: Visit) -> None:
 def _sections(words: Words) -> list[Section]:
     return [
         Section("tokens", words("Tokens"), "admin", show_tokens),
+        Section("users", words("Users"), "admin", show_users),
+        Section("provider", words("Single sign-on"), "admin", show_provider),
         Section("clusters", words("Clusters"), "viewer", show_clusters),
         Section("gateways", words("Gateways"), "operator", show_gateways),
         Section("notifications", words("Notifications"), "user", show_notifications),
