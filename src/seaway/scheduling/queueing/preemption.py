@@ -372,7 +372,9 @@ class VictimSearch:
         self._rules = rules
         self._queue = JobQueue(snapshot, [job])
         self._asked: Int64 = np.array([rules.requested.get(name, 0) for name in _RESOURCES], np.int64)
-        self._needed: Int64 = self._asked - _free(snapshot)
+        free = _free(snapshot)
+        self._needed: Int64 = self._asked - free
+        self._lacks: list[int] = (self._asked - free.clip(0).sum(axis=0)).tolist()  # in all, less what is out
         self._allowed = _allowed_nodes(snapshot, self._queue)
         self._plan: Plan
         self._out: dict[Key, Candidate] = {}
@@ -448,18 +450,16 @@ class VictimSearch:
             if self._best:
                 return
         else:
-            self._try_subsets(on.cheapest(MAX_COMBINED), self._needed_in_all())
+            cheapest = on.cheapest(MAX_COMBINED + 1)
+            succeeds = self._try_subsets(cheapest, np.array(self._lacks, np.int64))
+            if succeeds and self._best and cost_of(cheapest[MAX_COMBINED:] or cheapest) >= self._best.cost:
+                return  # no set with another candidate costs less
             self._try_group(list(dict.fromkeys(each for n in self._best_nodes(on) for each in on.candidates(n))))
         if self._best is None or len(offered) <= MANY:
             self._try_group(sorted(offered, key=lambda each: (each.order, each.lost / (_size(each.amounts) or 1))))
             self._try_group(sorted(offered, key=_BY_COST))
         if (self._best is None or len(offered) <= MANY) and not all(each.order for each in offered):
             self._try_group(sorted(offered, key=_BY_COST), beyond=True)
-
-    def _needed_in_all(self) -> Int64:
-        """Return the amounts that all nodes together lack."""
-        free: Int64 = (self._asked - self._needed).sum(axis=0)
-        return self._asked - free
 
     def _cheapest_nodes(self, on: _OnNodes) -> Sequence[int]:
         """Return the nodes with the least estimated loss for room for one replica; of equal ones, near its data."""
@@ -660,7 +660,7 @@ class VictimSearch:
         Until then, only the least amounts are known that it can get.
         """
         rules = self._rules
-        if rules.tree.hit(rules.owner, rules.requested, self._job.name):
+        if max(self._lacks) > 0 or rules.tree.hit(rules.owner, rules.requested, self._job.name):
             return False
         self._tries += 1
         plan = decide(self._snapshot, self._queue, self._profile, overdue={0}, dry_run=True)
@@ -677,6 +677,7 @@ class VictimSearch:
         self._put_back([each.key for each in self._replicas_out(candidate)])  # a job ends with all of its replicas
         candidate.allocation.copy().release(self._snapshot)
         self._out[candidate.key] = candidate
+        self._lacks = [lacks - freed for lacks, freed in zip(self._lacks, candidate.row, strict=True)]
         self._rules.remove(candidate)
         if candidate.whole:
             self._shrunk[candidate.job_key] += 1
@@ -685,6 +686,7 @@ class VictimSearch:
         for key in keys:
             if candidate := self._out.pop(key, None):
                 candidate.allocation.restore(self._snapshot)
+                self._lacks = [lacks + freed for lacks, freed in zip(self._lacks, candidate.row, strict=True)]
                 self._rules.restore(candidate)
                 if candidate.whole:
                     self._shrunk[candidate.job_key] -= 1
