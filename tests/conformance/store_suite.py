@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, Store
+from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, Store, UsageFilter
 from seaway.application.records import (
     CompletedRun,
     EndedUse,
@@ -25,6 +25,7 @@ from seaway.application.records import (
     LastUse,
     PendingCommand,
     ScaleWindow,
+    UsageSample,
     Verb,
     WorkdirPart,
     WorkdirRecord,
@@ -167,6 +168,66 @@ def each_filter_narrows(opening: Opening) -> None:
         assert store.jobs(wanted, 10) == [], wanted
 
 
+def lists_are_sorted_by_any_column(opening: Opening) -> None:
+    """Jobs without a value are last in both directions; pages follow each other; equal ones go from new to old."""
+    store, hour_ns = led(opening), 3600 * 10**9
+    jobs = [
+        make.job_record(
+            spec=make.spec(name), submitted_ns=NOW_NS + at, started_ns=start, ended_ns=end, state=JobState.COMPLETED
+        )
+        for at, (name, start, end) in enumerate(
+            (("b", NOW_NS, NOW_NS + 9), ("a", NOW_NS + 2, None), ("b", None, None), ("c", NOW_NS + 5, NOW_NS + 6))
+        )
+    ]
+    submitted(store, *jobs)
+    attempts = [
+        make.attempt_of(job, number, created_ns=NOW_NS, ended_ns=end, amounts=amounts, state=AttemptState.ENDED)
+        for job, number, end, amounts in (
+            (jobs[0], 1, NOW_NS + hour_ns, {"gpus": 2000}),
+            (jobs[0], 2, NOW_NS + hour_ns, {"gpus": 500, "cpu": 1}),
+            (jobs[1], 1, None, {"gpus": 1000}),
+            (jobs[3], 1, NOW_NS + hour_ns, {"cpu": 7000}),
+        )
+    ]
+    store_all(store, Change(insert=[*attempts]))
+    now_ns = NOW_NS + 3 * hour_ns
+    for sort, ascending in (
+        (JobSort.NAME, (1, 2, 0, 3)),
+        (JobSort.SUBMITTED, (0, 1, 2, 3)),
+        (JobSort.STARTED, (0, 1, 3, 2)),
+        (JobSort.ENDED, (3, 0, 2, 1)),
+        (JobSort.DURATION, (3, 0, 1, 2)),
+        (JobSort.GPU_HOURS, (3, 2, 0, 1)),
+    ):
+        wanted = JobFilter(sort=sort, now_ns=now_ns)
+        assert [jobs.index(each) for each in store.jobs(wanted, 9)] == list(ascending), sort
+        pages = [store.jobs(replace(wanted, offset=at), 1) for at in range(5)]
+        assert [jobs.index(each) for page in pages for each in page] == list(ascending), sort
+    backwards = store.jobs(JobFilter(sort=JobSort.ENDED, descending=True, named="b"), 9)
+    assert backwards == [jobs[0], jobs[2]]
+    assert store.jobs(JobFilter(sort=JobSort.DURATION, descending=True, now_ns=now_ns), 9) == [
+        jobs[at] for at in (1, 0, 3, 2)
+    ]
+    assert store.jobs(JobFilter(ended_from_ns=NOW_NS + 6, ended_until_ns=NOW_NS + 9), 9) == [jobs[3]]
+    ms = 3_600_000
+    times = store.gpu_times([*(job.id for job in jobs), make.draw_id()], now_ns)
+    assert list(times.values()) == [2500 * ms, 3000 * ms, 0, 0, 0]
+
+
+def array_tasks_count_for_their_array(opening: Opening) -> None:
+    """The GPU time of an array is that of its tasks, in lists and on its own."""
+    store = led(opening)
+    array = make.job_record(id=IDS.generate(NOW_NS, 5), spec=make.spec("sweep", array=task_array("0-3")))
+    tasks = [array.task(index) for index in (0, 1)]
+    other = make.job_record()
+    submitted(store, array, *tasks, other)
+    for job, gpus in ((tasks[0], 1000), (tasks[1], 4000), (other, 3000)):
+        made = make.attempt_of(job, created_ns=NOW_NS, ended_ns=NOW_NS + 10**9, amounts={"gpus": gpus})
+        store_all(store, Change(insert=[replace(made, state=AttemptState.ENDED)]))
+    assert store.gpu_times([array.id, other.id], NOW_NS) == {array.id: 5000 * 1000, other.id: 3000 * 1000}
+    assert store.jobs(JobFilter(sort=JobSort.GPU_HOURS, descending=True), 9) == [array, other]
+
+
 def filters_follow_changes(opening: Opening) -> None:
     """A job is found by its current clusters and labels, not by earlier ones."""
     store = led(opening)
@@ -286,6 +347,39 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
     assert store.shadows("q", 9, 3) == [shadows[0]]
 
 
+def use_is_summed_up_over_longer_steps(opening: Opening) -> None:
+    """Amounts are added, the longest wait is the maximum, and other steps, kinds, tenants and times are left out."""
+    store = led(opening)
+    rows = [
+        UsageSample(60, at_s * 10**9, "queue", name, tenant, 1, 8, at_s, 1, 3, 2, at_s, 100 - at_s, 1, 4)
+        for at_s in (0, 59, 60, 119, 120)
+        for name, tenant in (("q", "a"), ("q", "b"), ("r", "a"))
+    ]
+    others = [UsageSample(900, 0, "queue", "q", "a"), UsageSample(60, 60 * 10**9, "fleet")]
+    store_all(store, Change(put=[*rows, *others]))
+    found = store.usage_samples(UsageFilter(60, 10**9, 120 * 10**9, 60, kind="queue", tenant="a"))
+    assert [(row.at_ns, row.name, row.tenant) for row in found] == [
+        (0, "q", "a"),
+        (0, "r", "a"),
+        (60 * 10**9, "q", "a"),
+        (60 * 10**9, "r", "a"),
+    ]
+    assert found[2] == UsageSample(60, 60 * 10**9, "queue", "q", "a", 2, 16, 179, 2, 6, 4, 179, 40, 2, 8)
+    for by, groups in (("name",), [("q", ""), ("r", "")]), (("tenant",), [("", "a"), ("", "b")]), ((), [("", "")]):
+        found = store.usage_samples(UsageFilter(60, 0, 121 * 10**9, 900, kind="queue", by=by))
+        assert [(row.name, row.tenant) for row in found] == groups
+        assert (sum(row.samples for row in found), found[0].longest_wait_s) == (15, 100)
+    (one,) = store.usage_samples(UsageFilter(60, 0, 60 * 10**9, 900, name="q", tenant="b"))
+    assert one.gpu_milli_used == 0 + 59
+    whole = store.usage_samples(UsageFilter(60, 0, 121 * 10**9, 900))
+    assert [(row.step_s, row.kind, row.name, row.tenant, row.samples) for row in whole] == [
+        (900, "fleet", "", "", 1),
+        (900, "queue", "q", "a", 5),
+        (900, "queue", "q", "b", 5),
+        (900, "queue", "r", "a", 5),
+    ]
+
+
 QUESTIONS: tuple[Case, ...] = (
     what_is_not_there_is_none,
     many_jobs_are_known_at_once,
@@ -293,12 +387,15 @@ QUESTIONS: tuple[Case, ...] = (
     lists_go_from_new_to_old_in_pages,
     pages_begin_before_an_id,
     each_filter_narrows,
+    lists_are_sorted_by_any_column,
+    array_tasks_count_for_their_array,
     filters_follow_changes,
     letters_differ_by_case,
     streams_return_everything_in_order,
     ended_attempts_are_read_from_a_time_on,
     completed_runs_are_read_from_the_latest_job_on,
     samples_are_read_from_a_moment_on,
+    use_is_summed_up_over_longer_steps,
 )
 
 
@@ -755,6 +852,21 @@ def pruning_goes_by_age(opening: Opening) -> None:
     assert len(store.audit(0, 9)) == len(store.shadows("", 9)) == len(store.cluster_samples("", 0, 9)) == 1
 
 
+def use_is_stored_for_less_time_the_shorter_the_steps(opening: Opening) -> None:
+    """Samples of use are removed at the age of their step, whatever else is stored for how long."""
+    store = led(opening)
+    rows: list[Record] = [
+        UsageSample(step_s, NOW_NS - age_s * 10**9 - over_ns, "fleet")
+        for step_s, age_s in USAGE_STEPS_S.items()
+        for over_ns in (0, 1)
+    ]
+    store_all(store, Change(put=rows))
+    gone = store.prune(Retention(None, None, None, None), NOW_NS)
+    assert (gone["usage_samples"], sum(gone.values())) == (len(USAGE_STEPS_S), len(USAGE_STEPS_S))
+    left = [row for step_s in USAGE_STEPS_S for row in store.usage_samples(UsageFilter(step_s, 0, NOW_NS, 1))]
+    assert [row.at_ns for row in left] == [row.at_ns // 10**9 * 10**9 for row in rows[::2]]  # type: ignore[union-attr]
+
+
 def numbers_of_events_are_not_used_again(opening: Opening) -> None:
     """The next event has a higher id than any before, however many are pruned."""
     store = led(opening)
@@ -797,6 +909,7 @@ CASES: tuple[Case, ...] = (
     old_messages_are_pruned,
     last_uses_return_and_are_pruned,
     pruning_goes_by_age,
+    use_is_stored_for_less_time_the_shorter_the_steps,
     numbers_of_events_are_not_used_again,
     ids_of_jobs_are_checked,
 )

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from threading import RLock
 from typing import Any, TypeVar, cast
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention
+from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, UsageFilter
 from seaway.application.records import (
     AgentRecord,
     Attempt,
@@ -41,9 +42,11 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    SavedFilter,
     ScaleWindow,
     ShadowResult,
     Token,
+    UsageSample,
     WorkdirPart,
     WorkdirRecord,
 )
@@ -72,6 +75,8 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
+    UsageSample: lambda row: (row.step_s, row.at_ns, row.kind, row.name, row.tenant),
+    SavedFilter: lambda row: (row.owner, row.name),
     NetworkRecord: lambda row: (row.id,),
     AgentRecord: lambda row: (row.gateway,),
     PathRecord: lambda row: (row.source, row.target),
@@ -198,8 +203,28 @@ class MemoryStore:
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
         _require_page(wanted)
-        found = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
+        found = [row for row in self._rows(JobRecord) if _wanted(row, wanted)]
+        if wanted.sort:
+            found.sort(key=lambda row: row.id, reverse=True)
+            times = self.gpu_times([row.id for row in found], wanted.now_ns)
+            values = {row.id: _sort_value(row, wanted, times[row.id]) for row in found}
+            known = [row for row in found if values[row.id] is not None]
+            known.sort(key=lambda row: values[row.id], reverse=wanted.descending)
+            if wanted.descending:  # jobs with equal values stay from new to old
+                known = [row for _, same in groupby(known, lambda row: values[row.id]) for row in _newest_first(same)]
+            found = [*known, *(row for row in found if values[row.id] is None)]
+            return found[wanted.offset : wanted.offset + min(limit, MAX_ROWS)]
         return sorted(found, key=lambda row: row.id, reverse=not wanted.array)[: min(limit, MAX_ROWS)]
+
+    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
+        """Return the GPU times of jobs."""
+        owners = {row.id: row.array or row.id for row in self._rows(JobRecord)}
+        found = dict.fromkeys(job_ids, 0)
+        for row in self._rows(Attempt):
+            if (owner := owners.get(row.job_id)) in found:
+                lasted_ns = (now_ns if row.ended_ns is None else row.ended_ns) - row.created_ns
+                found[owner] += row.amounts.get("gpus", 0) * (lasted_ns // 1_000_000)
+        return found
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -341,6 +366,10 @@ class MemoryStore:
         """Return all cordons."""
         return _by_key(self._rows(Cordon))
 
+    def saved_filters(self, owner: str) -> list[SavedFilter]:
+        """Return the saved filters of a user."""
+        return _by_key(row for row in self._rows(SavedFilter) if row.owner == owner)
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return _by_key(self._rows(ClusterFacts))
@@ -386,6 +415,22 @@ class MemoryStore:
             if (row.at_ns, row.cluster) > (from_ns, after) and cluster in ("", row.cluster)
         )
         return _by_key(found)[: min(limit, MAX_ROWS)]
+
+    def usage_samples(self, wanted: UsageFilter) -> list[UsageSample]:
+        """Return samples of use, summed up over longer steps."""
+        found: dict[Key, UsageSample] = {}
+        for row in self._rows(UsageSample):
+            if row.step_s != wanted.step_s or not wanted.from_ns <= row.at_ns < wanted.until_ns:
+                continue
+            names: dict[str, Any] = {each: getattr(row, each) for each in ("kind", "name", "tenant")}
+            if any(getattr(wanted, each) not in ("", value) for each, value in names.items()):
+                continue
+            start_ns = row.at_ns - row.at_ns % (wanted.over_s * 1_000_000_000)
+            name, tenant = (names[each] if each in wanted.by else "" for each in ("name", "tenant"))
+            start = replace(row, step_s=wanted.over_s, at_ns=start_ns, name=name, tenant=tenant)
+            key = start_ns, row.kind, start.name, start.tenant
+            found[key] = start if key not in found else _summed(found[key], start)
+        return [found[key] for key in sorted(found)]
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
@@ -444,6 +489,9 @@ class MemoryStore:
                         ("shadows", ShadowResult),
                     )
                 },
+                "usage_samples": self._drop(
+                    UsageSample, lambda row: row.at_ns < now_ns - USAGE_STEPS_S[row.step_s] * 1_000_000_000
+                ),
             }
 
     def ping(self) -> None:
@@ -563,11 +611,43 @@ def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
         wanted.label is None or row.spec.labels.get(wanted.label[0]) == wanted.label[1],
         wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,
         wanted.submitted_until_ns is None or row.submitted_ns < wanted.submitted_until_ns,
+        wanted.ended_from_ns is None or (row.ended_ns or 0) >= wanted.ended_from_ns,
+        wanted.ended_until_ns is None or (row.ended_ns is not None and row.ended_ns < wanted.ended_until_ns),
         not wanted.before or (row.id > wanted.before if wanted.array else row.id < wanted.before),
         not wanted.predecessor or any(each.job == wanted.predecessor for each in row.spec.after),
         wanted.array in (None, row.array),
     )
     return all(checks)
+
+
+def _newest_first(rows: Iterable[JobRecord]) -> list[JobRecord]:
+    return sorted(rows, key=lambda row: row.id, reverse=True)
+
+
+def _sort_value(row: JobRecord, wanted: JobFilter, gpu_time: int) -> Any:  # noqa: ANN401  # a number or a text
+    """Return the value by which a list is sorted; None for a job without one."""
+    started_ns, ended_ns = row.started_ns, row.ended_ns
+    until_ns = wanted.now_ns if ended_ns is None else ended_ns
+    values: dict[JobSort, Any] = {
+        JobSort.NAME: row.spec.name,
+        JobSort.QUEUE: row.spec.queue,
+        JobSort.TENANT: row.spec.tenant,
+        JobSort.SUBMITTED_BY: row.submitted_by,
+        JobSort.STATE: row.state.value,
+        JobSort.SUBMITTED: row.submitted_ns,
+        JobSort.STARTED: started_ns,
+        JobSort.ENDED: ended_ns,
+        JobSort.DURATION: None if started_ns is None else until_ns - started_ns,
+        JobSort.GPU_HOURS: gpu_time,
+    }
+    return values[wanted.sort] if wanted.sort else None
+
+
+def _summed(one: UsageSample, other: UsageSample) -> UsageSample:
+    """Return one sample for both, with their sums and the longest wait."""
+    fields = ("samples", "gpu_milli", "gpu_milli_used", "measured", "gpu_milli_measured", "running", "waiting")
+    sums = {name: getattr(one, name) + getattr(other, name) for name in (*fields, "started", "waited_s")}
+    return replace(one, **sums, longest_wait_s=max(one.longest_wait_s, other.longest_wait_s))
 
 
 def _by_key(rows: Iterable[Kind]) -> list[Kind]:

@@ -24,7 +24,7 @@ from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change
-from seaway.application.ports.store import JobFilter, Retention
+from seaway.application.ports.store import USAGE_STEPS_S, JobFilter, Retention
 from seaway.application.records import IdempotencyKey, LinkSample, PendingCommand, Verb
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
@@ -170,7 +170,7 @@ def test_old_rows_are_found_by_an_index_and_outside_of_transactions(tmp_path: Pa
         event.remove(Engine, "before_cursor_execute", _executed)
         store.close()
     assert (gone["audit"], gone["keys"], gone["shadows"]) == (200, 200, 1)
-    assert len(searches) == 2 + 2 + 1 + 1 + 2
+    assert len(searches) == 2 + 2 + 1 + 1 + 2 + len(USAGE_STEPS_S)
     assert not [each for each in searches if "SCAN" in each]
 
 

@@ -10,15 +10,26 @@ from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import JSON, MERGE_PATCH, merged, read_patch
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import FleetQuery, Moment, Word, number_after, page_token, sample_after, sample_token
+from seaway.api.http.queries import (
+    FleetQuery,
+    Moment,
+    Word,
+    number_after,
+    page_token,
+    sample_after,
+    sample_token,
+    tenant_asked,
+)
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
 from seaway.application.fleet.link_history import NS, steps_of
+from seaway.application.fleet.usage_history import UsageReport
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Role
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.facts import Facts
+from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.wire.facts import FactsIn, FactsPatch, facts_document
 from seaway.wire.fields import at_ns
 from seaway.wire.fleet import (
@@ -32,6 +43,7 @@ from seaway.wire.fleet import (
     ModelList,
     NodePage,
     SlicePage,
+    UsageHistoryOut,
     cluster_fields,
     cluster_sample_fields,
     device_fields,
@@ -42,6 +54,7 @@ from seaway.wire.fleet import (
     model_fields,
     node_fields,
     placed_slice_fields,
+    usage_fields,
 )
 from seaway.wire.orphans import OrphanList, OrphansRemoved, orphan_fields
 from seaway.wire.reading import read_value
@@ -173,6 +186,30 @@ async def list_cluster_samples(
     rows = await _samples(request, lambda store: store.cluster_samples(cluster, from_ns, limit, name))
     following = sample_token(rows[-1].at_ns, rows[-1].cluster) if len(rows) == limit else None
     return json_reply({"samples": [cluster_sample_fields(row) for row in rows], "next": following})
+
+
+@operation(routes, "GET", "/fleet/history/usage", Role.VIEWER, {200: UsageHistoryOut}, errors=(404,))
+async def get_usage_history(
+    request: Request,
+    by: UsageBy = UsageBy.FLEET,
+    span: Annotated[UsageSpan, Query(description="Length of the history until now.")] = UsageSpan.DAY,
+    tenant: Annotated[Word, Query(description="Filter tenants and queues by tenant.")] = "",
+    queue: Annotated[Word, Query(description="Filter tenants and queues by queue.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100, description="Maximum number of series.")] = 10,
+) -> Response:
+    """Return the history of allocated and measured GPUs, and of jobs that wait.
+
+    Viewers and users see the jobs and waits of their own tenant.
+    """
+    if by in {UsageBy.FLEET, UsageBy.CLUSTER} and (tenant or queue):
+        raise RejectedError("applies only to histories by tenant or queue", where="tenant" if tenant else "queue")
+    pipeline, who = pipeline_of(request), caller_of(request)
+    shown, own = tenant_asked(who, tenant), bool(who.tenant)
+
+    def read() -> UsageReport:
+        return pipeline.plane.history.report(by, span, limit, tenant=shown, queue=queue, own=own)
+
+    return json_reply(usage_fields(by, span, await pipeline.threads.read(read)))
 
 
 @operation(routes, "GET", "/fleet/history/links", Role.VIEWER, {200: LinkHistory})

@@ -24,9 +24,21 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
-from seaway.wire.fields import Line
+from seaway.wire.fields import LINE_PATTERN, Line
 from seaway.wire.job_in import JobBatchIn, JobIn, JobPatch
-from seaway.wire.job_out import JobBatch, JobCount, JobOut, JobPage, Workflow, count_fields, job_fields
+from seaway.wire.job_out import (
+    JobBatch,
+    JobCount,
+    JobOut,
+    JobPage,
+    SavedFilterIn,
+    SavedFilterList,
+    SavedFilterOut,
+    Workflow,
+    count_fields,
+    job_fields,
+    saved_filter_fields,
+)
 from seaway.wire.job_text import changes_text, job_text
 from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value
@@ -209,12 +221,22 @@ async def submit_jobs(request: Request, dry_run: DryRun = False) -> Response:
 
 @operation(routes, "GET", "/jobs", Role.VIEWER, {200: JobPage}, errors=(404,))
 async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs by page, newest first, without deleted ones."""
+    """List jobs by page, newest first or in the order of `sort`, without deleted ones."""
     pipeline = pipeline_of(request)
-    wanted = query.filter(tenant_asked(caller_of(request), query.tenant), page_after(query.after))
+    now_ns = pipeline.plane.clock.now_ns()
+    wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
     rows, counts = await pipeline.threads.read(_listed, pipeline.plane.store, wanted, query.limit)
-    following = page_token(rows[-1].id) if len(rows) == query.limit else None
-    return json_reply({"jobs": [job_fields(row, counts.get(row.id)) for row in rows], "next": following})
+    following = None
+    if len(rows) == query.limit:
+        following = page_token(str(wanted.offset + query.limit) if wanted.sort else rows[-1].id)
+    jobs = [job_fields(row, counts.get(row.id)) for row in rows]
+    if query.gpu_hours:
+        times = await pipeline.threads.read(pipeline.plane.store.gpu_times, [row.id for row in rows], now_ns)
+        jobs = [{**job, "gpu_hours": round(times[job["id"]] / MILLI_MS_PER_GPU_HOUR, 3)} for job in jobs]
+    return json_reply({"jobs": jobs, "next": following})
+
+
+MILLI_MS_PER_GPU_HOUR = 1000 * 3_600_000
 
 
 def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
@@ -252,8 +274,46 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
 async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
     """Count jobs by state."""
     pipeline = pipeline_of(request)
-    wanted = query.filter(tenant_asked(caller_of(request), query.tenant), "")
+    tenant = tenant_asked(caller_of(request), query.tenant)
+    wanted = query.model_copy(update={"after": "", "sort": ""}).filter(tenant, 0)
     return json_reply(count_fields(await pipeline.threads.read(pipeline.plane.store.count_jobs, wanted)))
+
+
+FilterName = Annotated[str, Path(min_length=1, max_length=63, pattern=LINE_PATTERN, description="Name of the filter.")]
+
+
+@operation(routes, "GET", "/saved-filters", Role.VIEWER, {200: SavedFilterList})
+async def list_saved_filters(request: Request) -> Response:
+    """List your saved filters of jobs."""
+    pipeline = pipeline_of(request)
+    rows = await pipeline.threads.read(pipeline.plane.saved_filters.all_of, caller_of(request).owner)
+    return json_reply({"filters": [saved_filter_fields(row) for row in rows]})
+
+
+@operation(
+    routes,
+    "PUT",
+    "/saved-filters/{name}",
+    Role.VIEWER,
+    {200: SavedFilterOut},
+    errors=(409,),
+    body=SavedFilterIn,
+)
+async def put_saved_filter(request: Request, name: FilterName) -> Response:
+    """Create or replace one of your saved filters."""
+    pipeline, given = pipeline_of(request), await read(request, SavedFilterIn)
+    put = pipeline.plane.saved_filters.put
+    return json_reply(
+        saved_filter_fields(await pipeline.threads.write(put, caller_of(request).owner, name, given.query))
+    )
+
+
+@operation(routes, "DELETE", "/saved-filters/{name}", Role.VIEWER, {204: None}, errors=(404,))
+async def delete_saved_filter(request: Request, name: FilterName) -> Response:
+    """Delete one of your saved filters."""
+    pipeline = pipeline_of(request)
+    await pipeline.threads.write(pipeline.plane.saved_filters.delete, caller_of(request).owner, name)
+    return nothing()
 
 
 @operation(routes, "GET", "/jobs/{job}", Role.VIEWER, {200: JobOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,))

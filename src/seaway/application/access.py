@@ -74,6 +74,11 @@ class Caller:
         """Identity for limits: the token, or the name at its issuer."""
         return self.token_id or f"{self.issuer} {self.name}"
 
+    @property
+    def owner(self) -> str:
+        """Name of the user for what they store, which stays with a new token: the name, after its issuer."""
+        return f"{self.issuer} {self.name}".strip()
+
     def may_see(self, tenant: str) -> bool:
         """Report whether the caller can see objects of a tenant; objects without a tenant are visible to all."""
         return not self.tenant or not tenant or self.tenant == tenant

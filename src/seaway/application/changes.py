@@ -27,9 +27,11 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    SavedFilter,
     ScaleWindow,
     ShadowResult,
     Token,
+    UsageSample,
     WorkdirPart,
     WorkdirRecord,
 )
@@ -52,6 +54,8 @@ Record = (
     | ClusterName
     | ClusterSample
     | LinkSample
+    | UsageSample
+    | SavedFilter
     | NetworkRecord
     | AgentRecord
     | PathRecord

@@ -480,6 +480,24 @@ class Cordon:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedFilter:
+    """View of the list of jobs that a user stored under a name.
+
+    Attributes
+    ----------
+    owner
+        Name of the user, after the issuer if there is one.
+    query
+        Query parameters of the page, such as ``state=failed&sort=-ended``.
+    """
+
+    owner: str
+    name: str
+    query: str
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Facts of a cluster that an operator set."""
 
@@ -551,6 +569,52 @@ class ClusterSample:
     memory_mib: int
     memory_mib_used: int
     jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSample:
+    """Samples of the use of GPUs, and of jobs that wait, summed up over a step of time.
+
+    Attributes
+    ----------
+    step_s
+        Length of the step; one of `USAGE_STEPS_S`. The shortest steps have one sample each.
+    at_ns
+        Start of the step; the time of a single sample.
+    kind
+        ``fleet``, ``cluster``, or ``queue`` for the jobs of a tenant in a queue.
+    name, tenant
+        Name of the cluster or queue, and the tenant; empty if they do not apply.
+    samples
+        Number of samples of which the following amounts are the sums.
+    gpu_milli, gpu_milli_used
+        GPU cores, thousandths: those that exist, and the allocated part. Queues have no own ones, and a slice counts
+        there as its larger share of cores and memory.
+    measured, gpu_milli_measured
+        Number of samples with a measured use, and the sum of that use.
+    running, waiting
+        Jobs with an allocation, and waiting jobs.
+    longest_wait_s
+        Longest wait in any sample.
+    started, waited_s
+        Number of jobs that were placed in the step, and the sum of their waits.
+    """
+
+    step_s: int
+    at_ns: int
+    kind: str
+    name: str = ""
+    tenant: str = ""
+    samples: int = 1
+    gpu_milli: int = 0
+    gpu_milli_used: int = 0
+    measured: int = 0
+    gpu_milli_measured: int = 0
+    running: int = 0
+    waiting: int = 0
+    longest_wait_s: int = 0
+    started: int = 0
+    waited_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)

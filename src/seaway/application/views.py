@@ -31,15 +31,22 @@ class ClusterState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Total and allocated amount of a resource."""
+    """Total and allocated amount of a resource.
+
+    Attributes
+    ----------
+    unusable
+        Part that is not allocated and accepts no new work, since its device or node failed.
+    """
 
     total: int
     used: int
+    unusable: int = 0
 
     @property
     def free(self) -> int:
         """Free amount; negative if a node shrank below its allocations."""
-        return self.total - self.used
+        return self.total - self.used - self.unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,8 @@ class Holding(NamedTuple):
         Names; empty if unknown.
     used
         Measured use of the device by the container, over all its slices.
+    queue
+        Queue of the job; empty for an unmanaged pod.
     """
 
     tenant: str
@@ -122,6 +131,7 @@ class Holding(NamedTuple):
     memory_mib: int
     core_milli: int
     used: Used | None = None
+    queue: str = ""
 
 
 class DeviceUse(NamedTuple):
@@ -187,6 +197,8 @@ class ClusterView:
         Facts of the cluster, those that it reports or that the settings have, and those that operators set.
     models
         Number of its GPUs by model, and by whether they are spot capacity.
+    nodes_not_ready, gpus_unhealthy
+        Number of nodes that accept no new work, and of devices that are not reported as healthy.
     """
 
     name: str
@@ -207,6 +219,8 @@ class ClusterView:
     orphans: tuple[str, ...] = ()
     unreachable_reason: str = ""
     own_facts: Facts = NO_FACTS
+    nodes_not_ready: int = 0
+    gpus_unhealthy: int = 0
 
     def with_own_facts(self, facts: Facts) -> ClusterView:
         """Return the view with facts that operators set."""

@@ -21,6 +21,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.paths import Steering
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.fleet.overview import Overview
+from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
 from seaway.application.monitoring.alerts import Alerts
 from seaway.application.network.active_paths import ActivePathController, ActivePaths
@@ -36,6 +37,7 @@ from seaway.application.ports.backend import Backends
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.ports.templates import PlainTemplates, Templates
+from seaway.application.saved_filters import SavedFilters
 from seaway.application.whatif.whatif import WhatIf
 from seaway.application.workdirs import Workdirs
 from seaway.application.writer import Writer
@@ -127,6 +129,8 @@ class ControlPlane:
     notifications: Notifications
     workdirs: Workdirs
     joins: ClusterJoins
+    history: UsageHistory
+    saved_filters: SavedFilters
 
     def start(self) -> None:
         """Start the threads of the writer, the controller, the agents and the monitoring."""
@@ -136,9 +140,11 @@ class ControlPlane:
         self.traffic.start()
         self.alerts.start()
         self.notifications.notifier.start()
+        self.history.start()
 
     def stop(self) -> None:
         """Finish and store the current work, and end all threads. Without this call, no data is lost either."""
+        self.history.stop()
         with suppress(SeawayError):  # without it, uses of the last minute are lost
             self.access.store_uses()
         self.notifications.notifier.stop()
@@ -260,6 +266,8 @@ def make_plane(  # noqa: PLR0913  # wiring
         notifications=notifications,
         workdirs=workdirs,
         joins=ClusterJoins(settings.clusters, folder, access, clock, gateway_of),
+        history=UsageHistory(controller, overview, store, writer, clock, settings.control.sample_interval_s),
+        saved_filters=SavedFilters(store, writer, clock),
     )
 
 

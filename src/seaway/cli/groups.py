@@ -210,7 +210,6 @@ MEANT = {
     "hold": "suspend",
     "release": "resume",
     "edit": "update",
-    "history": "events",
     "start": "up",
     "server": "up",
     "users": "token",

@@ -72,6 +72,24 @@ class Cluster:
         return totals_of(self.nodes)
 
     @cached_property
+    def not_ready(self) -> int:
+        """Number of its nodes that accept no new work."""
+        return sum(not node.ready for node in self.nodes)
+
+    @cached_property
+    def unhealthy(self) -> int:
+        """Number of its devices that are not reported as healthy."""
+        return sum(not device.healthy for node in self.nodes for device in node.devices)
+
+    @cached_property
+    def unusable(self) -> Mapping[str, Sequence[Device]]:
+        """Devices that accept no new work, because they or their nodes do not, by node."""
+        found = {
+            node.name: [device for device in node.devices if not (node.ready and device.healthy)] for node in self.nodes
+        }
+        return {name: devices for name, devices in found.items() if devices}
+
+    @cached_property
     def models(self) -> Mapping[tuple[str, bool], int]:
         """Number of its devices by model, and by whether their nodes are spot capacity."""
         return Counter((device.model, node.spot) for node in self.nodes for device in node.devices)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seaway.terminal.tables import Column, Rows, details
-from seaway.terminal.words import NONE, Body, ago, all_gpus, learned, until
+from seaway.terminal.tables import Column, Rows, details, sparkline
+from seaway.terminal.words import NONE, Body, ago, all_gpus, learned, seconds, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -262,3 +262,45 @@ FACTORS = (
     Column("AHEAD", lambda each: ", ".join(each["ahead"]) or NONE, cut=True),
 )
 """Columns of the factors of a waiting job."""
+
+
+def usage_columns(by: str) -> tuple[Column, ...]:
+    """Return the columns of a history of use by a grouping: fleet, cluster, tenant or queue."""
+
+    def milli(each: Body, field: str) -> list[int]:
+        return [step[field] for step in each["steps"] if step[field] is not None]
+
+    def mean(values: Sequence[float]) -> str:
+        return f"{sum(values) / len(values) / 1000:.1f}" if values else NONE
+
+    def most(values: Sequence[float]) -> str:
+        return f"{max(values) / 1000:.1f}" if values else NONE
+
+    def wait(each: Body) -> str:
+        started = sum(step["started"] for step in each["steps"])
+        waited_s = sum(step["started"] * (step["mean_wait_s"] or 0) for step in each["steps"])
+        return seconds(waited_s / started) if started else NONE
+
+    columns = [
+        Column(by.upper(), lambda each: each["name"] or "all"),
+        Column("", lambda each: sparkline(milli(each, "gpu_milli_used"))),
+        Column("GPU-HOURS", lambda each: f"{each['gpu_hours']:,.1f}", right=True),
+        Column("HELD", lambda each: mean(milli(each, "gpu_milli_used")), right=True),
+        Column("MOST", lambda each: most(milli(each, "gpu_milli_used")), right=True),
+        Column("MEASURED", lambda each: mean(milli(each, "gpu_milli_measured")), right=True, drop=2),
+    ]
+    if by in ("fleet", "cluster"):
+        columns.insert(3, Column("GPUS", lambda each: mean(milli(each, "gpu_milli")), right=True))
+    if by != "cluster":
+        columns += [
+            Column("WAITING", lambda each: mean([1000 * step["waiting"] for step in each["steps"]]), right=True),
+            Column("STARTED", lambda each: str(sum(step["started"] for step in each["steps"])), right=True, drop=1),
+            Column("MEAN WAIT", wait, right=True),
+            Column(
+                "LONGEST WAIT",
+                lambda each: seconds(max((step["longest_wait_s"] for step in each["steps"]), default=0)),
+                right=True,
+                drop=3,
+            ),
+        ]
+    return tuple(columns)

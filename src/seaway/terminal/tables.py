@@ -176,6 +176,19 @@ JOB_COLUMNS = (
 """Columns of jobs."""
 
 
+FINISHED_COLUMNS = (
+    *JOB_COLUMNS[:5],
+    Column("SUBMITTED", lambda job: day(job["submitted_at"]), wide=True, drop=9),
+    Column("STARTED", lambda job: day(job["started_at"]), drop=2),
+    Column("ENDED", lambda job: day(job["ended_at"])),
+    Column("DURATION", lambda job: lasted(job["started_at"], job["ended_at"]), right=True),
+    Column("GPU-HOURS", lambda job: f"{job['gpu_hours']:,.2f}", right=True),
+    Column("BY", lambda job: job["submitted_by"], drop=4),
+    Column("REASON", job_reason, cut=True, drop=1),
+)
+"""Columns of finished jobs."""
+
+
 SUCCEEDED = "succeeded"
 
 

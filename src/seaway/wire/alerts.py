@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import StringConstraints
 
 from seaway.application.monitoring.alerts import Alert
-from seaway.wire.fields import moment
-from seaway.wire.message import Shown
+from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
+from seaway.wire.message import Incoming, Shown
 
 
 class AlertOut(Shown):
@@ -23,6 +25,17 @@ class AlertOut(Shown):
     """
     bound: float
     since: str
+    acknowledged_by: str = ""
+    """Name of the token that acknowledged it; empty if none did."""
+    acknowledged_at: str | None = None
+
+
+class AcknowledgeIn(Incoming):
+    """Firing alert that the caller takes care of."""
+
+    name: Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=63)]
+    of: Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=600)] = ""
+    """Field `of` of the alert."""
 
 
 class AlertList(Shown):
@@ -40,4 +53,6 @@ def alert_fields(alert: Alert) -> dict[str, Any]:
         "value": round(alert.value, 3),
         "bound": alert.rule.bound,
         "since": moment(alert.since_ns),
+        "acknowledged_by": alert.acknowledged_by,
+        "acknowledged_at": moment_or_none(alert.acknowledged_ns),
     }

@@ -12,6 +12,7 @@ from seaway.application.records import ClusterSample, Cordon, LinkSample
 from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.network import Link
+from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.wire.facts import FactsOut, LocationOut, ModelPrice, facts_fields, model_prices, price_or_none
 from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
 from seaway.wire.message import Incoming, Shown, fields_of
@@ -19,6 +20,7 @@ from seaway.wire.message import Incoming, Shown, fields_of
 if TYPE_CHECKING:
     from seaway.application.fleet.link_history import LinkStep, Spread
     from seaway.application.fleet.search import Found
+    from seaway.application.fleet.usage_history import UsageReport, UsageSeries
 
 
 class AmountOut(Shown):
@@ -93,6 +95,10 @@ class ClusterOut(Shown):
     jobs: int
     orphans: list[str]
     """Names of the cluster's orphaned workloads."""
+    nodes_not_ready: int = 0
+    """Number of nodes that accept no new work by their cluster."""
+    gpus_unhealthy: int = 0
+    """Number of GPUs that are not reported as healthy. Failed GPUs and those of failed nodes are not free."""
 
 
 class ClusterList(Shown):
@@ -352,6 +358,55 @@ class LinkSteps(Shown):
     steps: list[LinkStepOut]
 
 
+class UsageStepOut(Shown):
+    """Use in a step of time: means of its samples. Cores are in thousandths of a GPU."""
+
+    at: str
+    """Start of the step."""
+    gpu_milli: int
+    """GPU cores that exist; 0 for tenants and queues."""
+    gpu_milli_used: int
+    """Allocated GPU cores."""
+    gpu_milli_measured: int | None
+    """Measured use of GPU cores; null without a measurement."""
+    running: float
+    """Jobs with an allocation."""
+    waiting: float
+    """Waiting jobs."""
+    longest_wait_s: int
+    """Longest wait of a job that waited in the step, seconds."""
+    started: int
+    """Jobs that were placed in the step."""
+    mean_wait_s: float | None
+    """Mean wait of these jobs, seconds; null without any."""
+
+
+class UsageSeriesOut(Shown):
+    """History of a cluster, tenant or queue, or of the fleet."""
+
+    name: str
+    """Name of the cluster, tenant or queue; empty for the fleet, and for others together."""
+    gpu_hours: float
+    """Allocated GPUs times hours."""
+    steps: list[UsageStepOut]
+    """Steps with samples, oldest first."""
+
+
+class UsageHistoryOut(Shown):
+    """History of use."""
+
+    by: UsageBy
+    span: UsageSpan
+    step_s: int
+    """Length of a step, seconds."""
+    since: str
+    until: str
+    series: list[UsageSeriesOut]
+    """Series with the most GPU-hours first."""
+    others: UsageSeriesOut | None
+    """All other series together; null for none."""
+
+
 def amount_fields(amount: Amount) -> dict[str, int]:
     """Return the fields of `AmountOut` for an amount."""
     return {"total": amount.total, "used": amount.used, "free": amount.free}
@@ -508,6 +563,40 @@ def cluster_sample_fields(sample: ClusterSample) -> dict[str, Any]:
 def link_sample_fields(sample: LinkSample) -> dict[str, Any]:
     """Return the fields of `LinkSampleOut` for a sample."""
     return {"at": moment(sample.at_ns), **link_fields(sample), "path": sample.path}
+
+
+def usage_fields(by: UsageBy, span: UsageSpan, report: UsageReport) -> dict[str, Any]:
+    """Return the fields of `UsageHistoryOut` for a history."""
+    return {
+        "by": by.value,
+        "span": span.value,
+        "step_s": span.step_s,
+        "since": moment(report.from_ns),
+        "until": moment(report.until_ns),
+        "series": [_series_fields(each) for each in report.series],
+        "others": _series_fields(report.others) if report.others else None,
+    }
+
+
+def _series_fields(series: UsageSeries) -> dict[str, Any]:
+    return {
+        "name": series.name,
+        "gpu_hours": round(series.gpu_hours, 3),
+        "steps": [
+            {
+                "at": moment(each.at_ns),
+                "gpu_milli": round(each.gpu_milli),
+                "gpu_milli_used": round(each.gpu_milli_used),
+                "gpu_milli_measured": None if each.gpu_milli_measured is None else round(each.gpu_milli_measured),
+                "running": round(each.running, 2),
+                "waiting": round(each.waiting, 2),
+                "longest_wait_s": each.longest_wait_s,
+                "started": each.started,
+                "mean_wait_s": round(each.waited_s / each.started, 1) if each.started else None,
+            }
+            for each in series.steps
+        ],
+    }
 
 
 def link_step_fields(step: LinkStep) -> dict[str, Any]:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from seaway.application.fleet.gpu_use import NS_PER_S, SliceUse, UseSample
 from seaway.application.network.views import RingPart
-from seaway.application.records import Attempt, JobRecord, Pair
+from seaway.application.records import Attempt, JobRecord, Pair, SavedFilter
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
-from seaway.wire.fields import moment, moment_or_none
+from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.links import KnownLinkOut, known_link_fields
-from seaway.wire.message import Shown, fields_of
+from seaway.wire.message import Incoming, Shown, fields_of
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -236,6 +236,8 @@ class JobOut(Shown):
     """Index of a task in its array. `sweep_7`, or the ID of the array in place of its name, refers to it."""
     tasks: TasksOut | None = None
     """Tasks of an array; null for other jobs."""
+    gpu_hours: float | None = None
+    """Allocated GPUs times hours, of all attempts until now; only in lists that ask for it."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -249,6 +251,32 @@ class JobPage(Shown):
     jobs: list[JobOut]
     next: str | None
     """Cursor of the next page: send it as `after`; null on the last page."""
+
+
+class SavedFilterIn(Incoming):
+    """A view of the list of jobs."""
+
+    query: Annotated[str, StringConstraints(pattern=LINE_PATTERN, max_length=2000)]
+    """Query parameters of the page, such as `state=failed&sort=-ended`."""
+
+
+class SavedFilterOut(Shown):
+    """A view of the list of jobs under a name."""
+
+    name: str
+    query: str
+    changed_at: str
+
+
+class SavedFilterList(Shown):
+    """Saved filters of a user, by name."""
+
+    filters: list[SavedFilterOut]
+
+
+def saved_filter_fields(row: SavedFilter) -> dict[str, Any]:
+    """Return the fields of `SavedFilterOut` for a saved filter."""
+    return {"name": row.name, "query": row.query, "changed_at": moment(row.changed_ns)}
 
 
 class JobBatch(Shown):

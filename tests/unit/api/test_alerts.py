@@ -47,3 +47,28 @@ async def test_a_queue_at_its_limit_is_reported(rig: Rig) -> None:
         async with rig.client(role) as client:
             answer = await client.get("/api/v1/alerts")
         assert [each["name"] for each in answer.json()["alerts"]] == reported, role
+
+
+async def test_an_operator_acknowledges_an_alert_until_it_clears(rig: Rig) -> None:
+    """All see who did; users may not, and an alert that does not fire cannot be acknowledged."""
+    for _ in range(5):
+        await rig.submit("other", queue="theirs", tenant="other", resources=HUGE)
+    rig.step(2)
+    rig.clock.advance_s(3700)
+    for _ in range(int(300 / EVERY_S) + 1):
+        rig.plane.alerts.look()
+        rig.clock.advance_s(EVERY_S)
+    path, alert = "/api/v1/alerts/acknowledge", {"name": "SeawayQueueLong", "of": "theirs"}
+    async with rig.client("other") as user, rig.client("operator") as client:
+        assert (await user.post(path, json=alert)).status_code == 403
+        assert (await client.post(path, json={**alert, "of": "default"})).status_code == 404
+        assert (await client.post(path, json=alert)).status_code == 204
+        (seen,) = (await user.get("/api/v1/alerts")).json()["alerts"]
+        assert (seen["acknowledged_by"], seen["acknowledged_at"] is None) == ("operator", False)
+        jobs = (await client.get("/api/v1/jobs", params={"queue": "theirs"})).json()["jobs"]
+        for job in jobs:
+            assert (await client.post(f"/api/v1/jobs/{job['id']}/cancel")).is_success
+        rig.step(3)
+        rig.plane.alerts.look()
+        assert (await client.get("/api/v1/alerts")).json()["alerts"] == []
+        assert (await client.post(path, json=alert)).status_code == 404

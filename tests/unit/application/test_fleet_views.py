@@ -135,3 +135,21 @@ def test_what_pods_of_others_hold_is_shown_and_summed_up() -> None:
     made.plane.run(5)
     seen = next(each for each in made.plane.overview.nodes() if each.name == node.name and each.pods)
     assert seen.pods == Amount(110, 2)
+
+
+def test_devices_that_failed_are_not_free() -> None:
+    """A failed device, and those of a node that is not ready, have nothing free; the allocated part is still used."""
+    made = scene()
+    uuids = [device.uuid for node in made.plane.overview.nodes("alpha") for device in node.devices]
+    made.cluster("alpha").fail_device(uuids[0])
+    made.plane.run(2)
+    job_id = made.submit(gpu_memory_mib=10_000, gpu_milli=300, clusters={"alpha"})
+    alpha, beta = made.plane.overview.clusters()
+    assert (alpha.gpus_unhealthy, alpha.nodes_not_ready, beta.gpus_unhealthy) == (1, 0, 0)
+    assert (made.where(job_id), alpha.gpu_milli.used, alpha.gpu_milli.free) == ("alpha", 300, 700)
+    memory = made.plane.overview.nodes("alpha")[0].devices[0].memory_mib.total
+    assert alpha.gpu_memory_mib.free == memory - 10_000
+    made.cluster("beta").fail_node("node-0")
+    made.plane.run(2)
+    beta = made.plane.overview.clusters()[1]
+    assert (beta.nodes_not_ready, beta.gpu_milli.free, beta.gpu_memory_mib.free) == (1, 0, 0)

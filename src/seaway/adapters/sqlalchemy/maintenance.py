@@ -9,7 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Select, Table, and_, delete, func, or_, select, text, tuple_
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 
 from seaway.adapters.sqlalchemy.backup_file import Progress
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
@@ -33,8 +47,10 @@ from seaway.adapters.sqlalchemy.tables import (
     PENDING_COMMANDS,
     POLICIES,
     SHADOWS,
+    USAGE_SAMPLES,
 )
-from seaway.application.ports.store import Retention
+from seaway.application.ports.store import USAGE_STEPS_S, Retention
+from seaway.application.records import NS_PER_S
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import FINAL, LIVE, AttemptState, JobState
@@ -55,7 +71,8 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
 
     The rows are found outside the transactions that remove them, so these are short however many rows there are.
     """
-    gone = dict.fromkeys(("jobs", "attempts", "events", "audit", "last_uses", "deliveries", "keys", *_SAMPLES), 0)
+    names = ("jobs", "attempts", "events", "audit", "last_uses", "deliveries", "keys", *_SAMPLES, "usage_samples")
+    gone = dict.fromkeys(names, 0)
     for tasks in (True, False):
         for jobs in _pages(engines.read, _jobs_over(retention.jobs_ns, now_ns, tasks=tasks), JOBS.c.id):
             with _paused():
@@ -73,6 +90,9 @@ def prune(engines: Engines, retention: Retention, now_ns: int) -> dict[str, int]
     for name, table, at_ns, keep_ns in plain:
         if keep_ns is not None:
             gone[name] += _remove_old(engines, table, at_ns, now_ns - keep_ns)
+    for step_s, keep_s in USAGE_STEPS_S.items():
+        of_step, before_ns = USAGE_SAMPLES.c.step_s == step_s, now_ns - keep_s * NS_PER_S
+        gone["usage_samples"] += _remove_old(engines, USAGE_SAMPLES, USAGE_SAMPLES.c.at_ns, before_ns, of_step)
     return gone
 
 
@@ -135,10 +155,12 @@ def _newest_event(connection: Connection) -> int:
     return int(connection.execute(select(func.coalesce(func.max(EVENTS.c.id), 0))).scalar_one())
 
 
-def _remove_old(engines: Engines, table: Table, at_ns: Column[int], before_ns: int) -> int:
+def _remove_old(
+    engines: Engines, table: Table, at_ns: Column[int], before_ns: int, *conditions: ColumnElement[bool]
+) -> int:
     """Remove rows older than a time. Remove only those events that belong to no job."""
     key = list(table.primary_key.columns)
-    old = [at_ns < before_ns]
+    old = [*conditions, at_ns < before_ns]
     if table is EVENTS:
         with engines.read.connect() as connection:
             old += [EVENTS.c.job_id == 0, EVENTS.c.id < _newest_event(connection)]

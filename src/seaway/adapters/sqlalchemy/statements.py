@@ -12,15 +12,20 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Table, and_, case, func, select, union_all
+from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Table, and_, case, func, or_, select, union_all
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy.codec import Row
-from seaway.adapters.sqlalchemy.tables import JOB_CLUSTERS, JOB_LABELS, JOB_PREDECESSORS, JOB_SPECS, JOBS
-from seaway.application.ports.store import JobFilter
+from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_CLUSTERS, JOB_LABELS, JOB_PREDECESSORS, JOB_SPECS, JOBS
+from seaway.application.ports.store import JobFilter, JobSort
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
+
+NS_PER_MS = 1_000_000
 
 MOST = 512
 """Maximum number of rows in one statement."""
@@ -222,9 +227,79 @@ SPEC_ID = case((JOBS.c.array_id == 0, JOBS.c.id), else_=JOBS.c.array_id)
 """ID of the job that has the spec of a job: itself, or the array of a task."""
 
 
+class _GpusOf(FunctionElement[int]):
+    """GPUs in the amounts of an attempt, thousandths; null if none are stored."""
+
+    name = "gpus_of"
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(_GpusOf)
+def _gpus_of(element: _GpusOf, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401  # SQLAlchemy's own
+    amounts = compiler.process(element.clauses, **options)
+    if compiler.dialect.name == "postgresql":
+        return f"CAST(CAST({amounts} AS json)->>'gpus' AS bigint)"
+    return f"CAST(JSON_EXTRACT({amounts}, '$.gpus') AS {'SIGNED' if compiler.dialect.name == 'mysql' else 'INTEGER'})"
+
+
+def _gpu_time(now_ns: int) -> ColumnElement[int]:
+    """Return the sum of the GPUs of attempts times their durations, thousandths times milliseconds."""
+    lasted_ms = (func.coalesce(ATTEMPTS.c.ended_ns, now_ns) - ATTEMPTS.c.created_ns) // NS_PER_MS
+    return func.coalesce(func.sum(func.coalesce(_GpusOf(ATTEMPTS.c.amounts), 0) * lasted_ms), 0)
+
+
+def gpu_times(numbers: Sequence[int], now_ns: int) -> Question:
+    """Return the query for the GPU times of jobs, and of arrays with their tasks."""
+    owner = SPEC_ID.label("owner")
+    return (
+        select(owner, _gpu_time(now_ns))
+        .join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+        .where(or_(JOBS.c.id.in_(numbers), JOBS.c.array_id.in_(numbers)))
+        .group_by("owner")
+    )
+
+
+def _sort_value(wanted: JobFilter) -> ColumnElement[Any]:
+    """Return the value by which a list is sorted; null for jobs without one."""
+    columns: dict[JobSort, ColumnElement[Any]] = {
+        JobSort.SUBMITTED: JOBS.c.submitted_ns,
+        JobSort.STARTED: JOBS.c.started_ns,
+        JobSort.ENDED: JOBS.c.ended_ns,
+        JobSort.DURATION: func.coalesce(JOBS.c.ended_ns, wanted.now_ns) - JOBS.c.started_ns,
+    }
+    if wanted.sort is JobSort.GPU_HOURS:
+        tasks = JOBS.alias("held")
+        held = select(_gpu_time(wanted.now_ns)).join_from(ATTEMPTS, tasks, tasks.c.id == ATTEMPTS.c.job_id)
+        return held.where(or_(tasks.c.id == JOBS.c.id, tasks.c.array_id == JOBS.c.id)).scalar_subquery()
+    assert wanted.sort is not None
+    return columns[wanted.sort] if wanted.sort in columns else JOBS.c[wanted.sort.value]
+
+
+def _sorted_page(wanted: JobFilter, limit: int) -> Question:
+    """Return the query for jobs in another order than the default."""
+    value = _sort_value(wanted).label("sort_value")
+    ids = _drawn(wanted, select(JOBS.c.id, value), _conditions(wanted), _states(wanted))
+    found = ids.order_by(*_value_order(wanted, value)).limit(limit).offset(wanted.offset).subquery("found")
+    return (
+        select(*JOBS.columns, JOB_SPECS.c.spec)
+        .select_from(found)
+        .join(JOBS, JOBS.c.id == found.c.id)
+        .join(JOB_SPECS, JOB_SPECS.c.job_id == SPEC_ID)
+        .order_by(*_value_order(wanted, found.c.sort_value))
+    )
+
+
+def _value_order(wanted: JobFilter, value: ColumnElement[Any]) -> tuple[ColumnElement[Any], ...]:
+    """Return the order by a value, with null last, and then from new to old."""
+    return value.is_(None), value.desc() if wanted.descending else value.asc(), JOBS.c.id.desc()
+
+
 @lru_cache(maxsize=256)
 def page(wanted: JobFilter, limit: int) -> Question:
     """Return the query for jobs with their specs in the order of lists. Frequent queries are cached."""
+    if wanted.sort:
+        return _sorted_page(wanted, limit)
     found = _ids(wanted, limit).subquery("found")
     return (
         select(*JOBS.columns, JOB_SPECS.c.spec)
@@ -313,6 +388,10 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
         found.append(JOBS.c.submitted_ns >= wanted.submitted_from_ns)
     if wanted.submitted_until_ns is not None:
         found.append(JOBS.c.submitted_ns < wanted.submitted_until_ns)
+    if wanted.ended_from_ns is not None:
+        found.append(JOBS.c.ended_ns >= wanted.ended_from_ns)
+    if wanted.ended_until_ns is not None:
+        found.append(JOBS.c.ended_ns < wanted.ended_until_ns)
     if wanted.before:
         before = codec.number(wanted.before)
         if before is None:

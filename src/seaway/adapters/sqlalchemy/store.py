@@ -37,17 +37,20 @@ from seaway.adapters.sqlalchemy.tables import (
     POOLS,
     QUEUES,
     RESERVATIONS,
+    SAVED_FILTERS,
     SCALE_WINDOWS,
     SHADOWS,
     TENANTS,
     TOKENS,
+    USAGE_SAMPLES,
     WORKDIR_PARTS,
     WORKDIRS,
 )
 from seaway.adapters.sqlalchemy.writer import Writer
 from seaway.application.changes import Change, Outcome
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention
+from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, UsageFilter
 from seaway.application.records import (
+    NS_PER_S,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -67,9 +70,11 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    SavedFilter,
     ScaleWindow,
     ShadowResult,
     Token,
+    UsageSample,
     WorkdirPart,
     WorkdirRecord,
 )
@@ -134,6 +139,13 @@ class SqlStore:
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
         return self._read(codec.read_job, job_queries.page(wanted, min(limit, MAX_ROWS)))
+
+    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
+        """Return the GPU times of jobs."""
+        numbers = {number: job_id for job_id in job_ids if (number := codec.number(job_id)) is not None}
+        rows = self._rows(job_queries.gpu_times(list(numbers), now_ns)) if numbers else []
+        found = {numbers[owner]: int(time) for owner, time in rows if owner in numbers}
+        return {job_id: found.get(job_id, 0) for job_id in job_ids}
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -313,6 +325,11 @@ class SqlStore:
         """Return all cordons."""
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
 
+    def saved_filters(self, owner: str) -> list[SavedFilter]:
+        """Return the saved filters of a user."""
+        question = select(SAVED_FILTERS).where(SAVED_FILTERS.c.owner == owner).order_by(SAVED_FILTERS.c.name)
+        return self._read(_plain(SavedFilter), question)
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return self._read(codec.read_cluster_facts, select(CLUSTER_FACTS).order_by(CLUSTER_FACTS.c.cluster))
@@ -359,6 +376,38 @@ class SqlStore:
         if cluster:
             question = question.where(table.c.cluster == cluster)
         return self._read(_plain(ClusterSample), question.limit(min(limit, MAX_ROWS)))
+
+    def usage_samples(self, wanted: UsageFilter) -> list[UsageSample]:
+        """Return samples of use, summed up over longer steps."""
+        table, over_ns = USAGE_SAMPLES, wanted.over_s * NS_PER_S
+        start_ns = (table.c.at_ns - table.c.at_ns % over_ns).label("start_ns")
+        names = [table.c[each] for each in wanted.by]
+        key = [start_ns, table.c.kind, *names]
+        sums = [
+            func.max(column) if column.name == "longest_wait_s" else func.sum(column)
+            for column in list(table.columns)[5:]
+        ]
+        question = (
+            select(*key, *sums)
+            .where(table.c.step_s == wanted.step_s)
+            .where(table.c.at_ns >= wanted.from_ns, table.c.at_ns < wanted.until_ns)
+            .group_by("start_ns", *key[1:])
+            .order_by(*key)
+        )
+        for column, value in (
+            (table.c.kind, wanted.kind),
+            (table.c.name, wanted.name),
+            (table.c.tenant, wanted.tenant),
+        ):
+            question = question.where(column == value) if value else question
+        fields = ("at_ns", "kind", *wanted.by)
+        values = list(table.columns.keys())[5:]
+        found = []
+        for row in self._rows(question):
+            given: dict[str, Any] = dict(zip(fields, row, strict=False))
+            given.update(zip(values, map(int, row[len(fields) :]), strict=True))
+            found.append(UsageSample(wanted.over_s, **given))
+        return found
 
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")

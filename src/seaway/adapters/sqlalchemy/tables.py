@@ -367,6 +367,10 @@ LAST_USES = _table(
 )
 """Last requests with each token, and of each identity of a provider."""
 
+SAVED_FILTERS = _table(
+    "saved_filters", _name("owner"), _name("name"), _text("query"), _number("changed_ns"), _key("owner", "name")
+)
+
 CLUSTER_FACTS = _table(
     "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
 )
@@ -411,6 +415,27 @@ LINK_SAMPLES = _table(
     _later("path"),
     _key("at_ns", "source", "target"),
     Index("ix_link_samples_ends", "source", "target", "at_ns"),
+    rowid=False,
+)
+
+USAGE_SAMPLES = _table(
+    "usage_samples",
+    _count("step_s"),
+    _number("at_ns"),
+    _word("kind"),
+    _name("name"),
+    _name("tenant"),
+    _count("samples"),
+    _number("gpu_milli"),
+    _number("gpu_milli_used"),
+    _count("measured"),
+    _number("gpu_milli_measured"),
+    _number("running"),
+    _number("waiting"),
+    _number("longest_wait_s"),
+    _number("started"),
+    _number("waited_s"),
+    _key("step_s", "at_ns", "kind", "name", "tenant"),
     rowid=False,
 )
 

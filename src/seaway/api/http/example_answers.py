@@ -307,6 +307,35 @@ ANSWERS: dict[str, Any] = {
     ],
     "GatewayList": {"gateways": [_GATEWAY]},
     "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
+    "SavedFilterOut": {"name": "failures", "query": "state=failed&sort=-ended", "changed_at": _AT},
+    "SavedFilterList": {"filters": [{"name": "failures", "query": "state=failed&sort=-ended", "changed_at": _AT}]},
+    "UsageHistoryOut": {
+        "by": "queue",
+        "span": "day",
+        "step_s": 900,
+        "since": _AT,
+        "until": _AT,
+        "series": [
+            {
+                "name": "training",
+                "gpu_hours": 91.5,
+                "steps": [
+                    {
+                        "at": _AT,
+                        "gpu_milli": 0,
+                        "gpu_milli_used": 4000,
+                        "gpu_milli_measured": 3100,
+                        "running": 4.0,
+                        "waiting": 2.5,
+                        "longest_wait_s": 340,
+                        "started": 3,
+                        "mean_wait_s": 41.2,
+                    }
+                ],
+            }
+        ],
+        "others": None,
+    },
     "LinkHistory": {"samples": [{**_LINK, "at": _AT, "path": "direct"}], "next": None},
     "CordonOut": _CORDON,
     "CordonList": {"cordons": [_CORDON]},

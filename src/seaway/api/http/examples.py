@@ -326,6 +326,8 @@ EXAMPLES: dict[str, Any] = {
     "TrialOut": {"delivered": False, "error": "the receiver answers 404"},
     "WorkdirIn": {"size_bytes": 700_000},
     "QueueIn": _QUEUE,
+    "SavedFilterIn": {"query": "state=failed&sort=-ended"},
+    "AcknowledgeIn": {"name": "SeawayQueueLong", "of": "training"},
     "ActionIn": {"reason": "no longer needed"},
     "TenantIn": _TENANT,
     "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},

@@ -11,14 +11,15 @@ import uvicorn
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from seaway.api.http.bodies import read
 from seaway.api.http.connections import BoundedServer, Connections
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.replies import json_reply, problem
+from seaway.api.http.replies import json_reply, nothing, problem
 from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.alerts import DATABASE, OF_QUEUES
 from seaway.application.records import Role
 from seaway.bootstrap.settings import ServerSettings
-from seaway.wire.alerts import AlertList, alert_fields
+from seaway.wire.alerts import AcknowledgeIn, AlertList, alert_fields
 from seaway.wire.message import Shown
 from seaway.wire.problem import MEDIA_TYPE as PROBLEM_TYPE
 
@@ -89,6 +90,14 @@ async def list_alerts(request: Request) -> Response:
             each for each in wrong if each.rule not in DATABASE and (each.rule not in OF_QUEUES or each.of in seen)
         ]
     return json_reply({"alerts": [alert_fields(each) for each in wrong]})
+
+
+@operation(routes, "POST", "/alerts/acknowledge", Role.OPERATOR, {204: None}, errors=(404,), body=AcknowledgeIn)
+async def acknowledge_alert(request: Request) -> Response:
+    """Acknowledge a firing alert: everyone sees who takes care of it, until it clears or Seaway restarts."""
+    given = await read(request, AcknowledgeIn)
+    pipeline_of(request).plane.alerts.acknowledge(given.name, given.of, caller_of(request).name)
+    return nothing()
 
 
 RETRY_AFTER_S = 2

@@ -16,7 +16,7 @@ from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.application.access import Caller
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.jobs import stored_job
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
+from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError, UnknownError
@@ -50,6 +50,13 @@ def require_shown(state: StateName) -> StateName:
     return state
 
 
+def require_sort(sort: str) -> str:
+    """Check the order of a list of jobs."""
+    if sort and sort.removeprefix("-") not in (names := [each.value for each in JobSort]):
+        raise PydanticCustomError("sort", f"must be one of {', '.join(names)}; with - before it, the largest first")
+    return sort
+
+
 Word = Annotated[str, Field(max_length=253, pattern=LINE_PATTERN)]
 Moment = Annotated[
     str, Field(max_length=40, json_schema_extra={"format": "date-time"}), AfterValidator(require_timestamp)
@@ -80,14 +87,26 @@ class JobQuery(BaseModel):
     """Start of the time of submission, for example 2026-11-21T10:00:00Z."""
     submitted_until: Moment = ""
     """End of the time of submission, exclusive."""
+    ended_from: Moment = ""
+    """Start of the time of the end."""
+    ended_until: Moment = ""
+    """End of the time of the end, exclusive."""
+    sort: Annotated[str, Field(max_length=20), AfterValidator(require_sort)] = ""
+    """Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration or gpu_hours.
+
+    With `-` before it, the largest come first. Default: newest first.
+    """
+    gpu_hours: bool = False
+    """True to return the GPU-hours of each job."""
     after: Annotated[str, Field(max_length=100)] = ""
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT
     """Maximum number of jobs on a page."""
 
-    def filter(self, tenant: str, before: str) -> JobFilter:
+    def filter(self, tenant: str, now_ns: int) -> JobFilter:
         """Return the filter for the store."""
         key, _, value = self.label.partition("=")
+        sort = JobSort(self.sort.removeprefix("-")) if self.sort else None
         return JobFilter(
             tenant=tenant,
             queue=self.queue,
@@ -98,7 +117,13 @@ class JobQuery(BaseModel):
             label=(key, value) if key else None,
             submitted_from_ns=at_ns(self.submitted_from) if self.submitted_from else None,
             submitted_until_ns=at_ns(self.submitted_until) if self.submitted_until else None,
-            before=before,
+            ended_from_ns=at_ns(self.ended_from) if self.ended_from else None,
+            ended_until_ns=at_ns(self.ended_until) if self.ended_until else None,
+            before="" if sort else page_after(self.after),
+            sort=sort,
+            descending=self.sort.startswith("-"),
+            offset=number_after(self.after) if sort else 0,
+            now_ns=now_ns if sort in (JobSort.DURATION, JobSort.GPU_HOURS) else 0,
         )
 
 

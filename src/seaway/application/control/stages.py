@@ -62,6 +62,8 @@ class Stages:
         Durations by stage.
     waits
         Time from the start of the wait to the stored placement, by queue.
+    placed, waited_s
+        Number of placements, and the sum of the waits before them, by queue and tenant.
     reached
         Number of jobs that reached each state.
     deployed
@@ -79,6 +81,8 @@ class Stages:
         self.wanting_ns: dict[str, int] = {}
         self.times = {stage: Timing() for stage in Stage}
         self.waits: defaultdict[str, Timing] = defaultdict(Timing)
+        self.placed: Counter[tuple[str, str]] = Counter()
+        self.waited_s: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.reached: Counter[JobState] = Counter()
         self.deployed: Counter[tuple[str, Deployed]] = Counter()
         self.reading = False
@@ -144,6 +148,8 @@ class Stages:
         seconds = (job.changed_ns - self.began_ns[job.id]) / NS
         if began.waits:
             self.waits[job.spec.queue].note(seconds)
+            self.placed[job.spec.queue, job.spec.tenant] += 1
+            self.waited_s[job.spec.queue, job.spec.tenant] += max(0.0, seconds)
         elif began is JobState.SCHEDULED:
             self.times[Stage.DISPATCH].note(seconds)
             if job.state is JobState.RUNNING:  # it ran before its cluster confirmed the command

@@ -96,7 +96,8 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
         if placement.cluster == cluster and placement.slices:
             replica = seen.get(placement.replica)
             pod = _pod_of(replica, name) if replica else f"/{name}-{placement.replica}"
-            _add(held, attempt.spec.tenant, pod, placement.slices, containers_of(placement.slices, replica))
+            containers = containers_of(placement.slices, replica)
+            _add(held, attempt.spec.tenant, pod, placement.slices, containers, attempt.spec.queue)
 
 
 def containers_of(slices: Sequence[DeviceSlice], replica: ReplicaStatus | None) -> Sequence[str]:
@@ -118,11 +119,13 @@ def _add(
     pod: str,
     slices: Iterable[DeviceSlice],
     containers: Sequence[str],
+    queue: str = "",
 ) -> None:
     namespace, _, name = pod.partition("/")
     for number, taken in enumerate(slices):
         container = containers[number] if number < len(containers) else ""
-        held[taken.uuid].append(Holding(tenant, namespace, name, container, taken.memory_mib, taken.core_milli))
+        amounts = taken.memory_mib, taken.core_milli
+        held[taken.uuid].append(Holding(tenant, namespace, name, container, *amounts, queue=queue))
 
 
 def _pod_of(replica: ReplicaStatus, name: str) -> str:

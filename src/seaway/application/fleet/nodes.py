@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seaway.application.control.allocations import Own, everyone, held, held_by_orphans, lives, own, sum_up
 from seaway.application.control.attempt_totals import Held
@@ -201,13 +201,33 @@ class FleetViews:
                 each.name: live.fleet.gateway_of(each.cluster) if each.cluster else "" for each, _, _ in reported
             }
             facts = {each.name: live.fleet.own_facts(each.name) for each, _, _ in reported}
+            unusable = {each.name: self._unusable(each) for each, _, _ in reported}
         views = [
             _cluster(
                 each, by_jobs, mine, cordons[each.name], now_ns, orphans[each.name], gateways_by_cluster[each.name]
             )
             for each, by_jobs, mine in reported
         ]
-        return [each.with_own_facts(facts[each.name]) for each in views]
+        return [
+            replace(
+                each.with_own_facts(facts[each.name]),
+                gpu_milli=replace(each.gpu_milli, unusable=unusable[each.name][0]),
+                gpu_memory_mib=replace(each.gpu_memory_mib, unusable=unusable[each.name][1]),
+            )
+            for each in views
+        ]
+
+    def _unusable(self, cluster: LiveCluster) -> tuple[int, int]:
+        """Return cores and memory of devices that are not allocated and accept no new work, thousandths and MiB."""
+        milli = memory_mib = 0
+        for node, devices in cluster.cluster.unusable.items() if cluster.cluster else ():
+            slices = [taken for each in self._holders(cluster.name, node) for taken in each.placement.slices]
+            slices += [taken for pod in cluster.occupied.on(node) for taken in pod.slices]
+            for device in devices:
+                held = [taken for taken in slices if taken.uuid == device.uuid]
+                milli += max(0, device.core_milli - sum(taken.core_milli for taken in held))
+                memory_mib += max(0, device.memory_mib - sum(taken.memory_mib for taken in held))
+        return milli, memory_mib
 
     def models(self, cluster: str = "") -> list[ModelView]:
         """Return the totals of the devices of one cluster or of all, by model."""
@@ -322,4 +342,6 @@ def _cluster(
         jobs=sums.jobs,
         orphans=orphans,
         unreachable_reason="" if live.state is ClusterState.UP else live.unreachable_reason,
+        nodes_not_ready=reported.not_ready if reported else 0,
+        gpus_unhealthy=reported.unhealthy if reported else 0,
     )

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.ports.clock import Clock
 from seaway.application.views import ClusterState, ClusterView
+from seaway.domain.errors import UnknownError
 from seaway.domain.network import PPM
 
 T = TypeVar("T")
@@ -257,12 +258,16 @@ class Alert:
         Figure beyond the threshold of the rule: percent, seconds, a share, or a number.
     since_ns
         Wall-clock time at which the figure exceeded the threshold.
+    acknowledged_by, acknowledged_ns
+        Name of the token that acknowledged it, and the time; empty and None if none did.
     """
 
     rule: Rule
     of: str
     value: float
     since_ns: int
+    acknowledged_by: str = ""
+    acknowledged_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,7 @@ class Alerts:
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
         self._wrong: list[Alert] = []
+        self._acknowledged: dict[tuple[str, str], tuple[str, int]] = {}  # name and time, by name of the rule and object
         self._stopping = threading.Event()
         self._failed = False
 
@@ -315,7 +321,21 @@ class Alerts:
 
     def wrong(self) -> list[Alert]:
         """Return the firing alerts of the last evaluation, the most severe first."""
-        return self._wrong
+        known = self._acknowledged.copy()
+        found = [(each, known.get((each.rule.name, each.of))) for each in self._wrong]
+        return [replace(each, acknowledged_by=by[0], acknowledged_ns=by[1]) if by else each for each, by in found]
+
+    def acknowledge(self, name: str, of: str, actor: str) -> None:
+        """Record who takes care of a firing alert, until it clears.
+
+        Raises
+        ------
+        UnknownError
+            If it does not fire.
+        """
+        if not any((each.rule.name, each.of) == (name, of) for each in self._wrong):
+            raise UnknownError(f"alert {name[:63]} {of[:253]} does not fire")
+        self._acknowledged[name, of] = actor, self._clock.now_ns()
 
     def look(self) -> None:
         """Evaluate now."""
@@ -330,6 +350,8 @@ class Alerts:
             if now_ns - since_ns >= rule.for_s * NS
         ]
         self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
+        for key in self._acknowledged.keys() - {(each.rule.name, each.of) for each in found}:
+            del self._acknowledged[key]
 
     def _beyond_thresholds(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
         """Yield the figures beyond the thresholds of rules, with the rule and the object."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol, TypeVar
 
 from seaway.application.changes import Change, Outcome
@@ -27,9 +28,11 @@ from seaway.application.records import (
     PathRecord,
     PendingCommand,
     PolicyRecord,
+    SavedFilter,
     ScaleWindow,
     ShadowResult,
     Token,
+    UsageSample,
     WorkdirPart,
     WorkdirRecord,
 )
@@ -43,6 +46,22 @@ Row = TypeVar("Row")
 
 MAX_ROWS = 1000
 """Maximum number of rows of one query."""
+
+
+class JobSort(Enum):
+    """Order of a list of jobs. Jobs without a value are last."""
+
+    NAME = "name"
+    QUEUE = "queue"
+    TENANT = "tenant"
+    SUBMITTED_BY = "submitted_by"
+    STATE = "state"
+    SUBMITTED = "submitted"
+    STARTED = "started"
+    ENDED = "ended"
+    DURATION = "duration"
+    """Time from the first start to the end, or until now."""
+    GPU_HOURS = "gpu_hours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,12 @@ class JobFilter:
         ID of a job that they come after.
     array
         ID of the array of tasks; empty for jobs that are no tasks, None for both.
+    sort, descending
+        Order of the list; None for the default.
+    offset
+        Number of jobs before the page, in an order other than the default.
+    now_ns
+        Current time, for durations and GPU-hours of unfinished jobs.
     """
 
     tenant: str = ""
@@ -80,6 +105,47 @@ class JobFilter:
     before: str = ""
     predecessor: str = ""
     array: str | None = ""
+    ended_from_ns: int | None = None
+    ended_until_ns: int | None = None
+    sort: JobSort | None = None
+    descending: bool = False
+    offset: int = 0
+    now_ns: int = 0
+
+
+USAGE_STEPS_S: Mapping[int, int] = {60: 6 * 3600, 900: 2 * 86_400, 3600: 35 * 86_400}
+"""Lengths of the steps of stored use, and the age at which they are removed, seconds.
+
+A longer step is made from stored shorter ones once it is over.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFilter:
+    """Filter of samples of use, and their sums.
+
+    Attributes
+    ----------
+    step_s
+        Length of the stored steps.
+    from_ns, until_ns
+        First start of a stored step, and the end of their starts, exclusive.
+    over_s
+        Length of the returned steps. They start at multiples of it since 1970.
+    kind, name, tenant
+        Only those of a kind, a name or a tenant; empty for all.
+    by
+        Whether sums are separate by ``name`` and by ``tenant``; the others are empty.
+    """
+
+    step_s: int
+    from_ns: int
+    until_ns: int
+    over_s: int
+    kind: str = ""
+    name: str = ""
+    tenant: str = ""
+    by: tuple[str, ...] = ("name", "tenant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +205,13 @@ class Store(Protocol):
         """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
-        """Return up to `limit` jobs, newest first, or tasks of an array by index."""
+        """Return up to `limit` jobs: newest first, tasks of an array by index, or in the order of the filter."""
+
+    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
+        """Return the GPUs of all attempts of jobs times their duration, thousandths of a GPU times milliseconds.
+
+        Running attempts count until `now_ns`, and arrays have the sum of their tasks. Jobs without GPUs have 0.
+        """
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -242,6 +314,9 @@ class Store(Protocol):
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
 
+    def saved_filters(self, owner: str) -> list[SavedFilter]:
+        """Return the saved filters of a user, by name."""
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
 
@@ -275,6 +350,9 @@ class Store(Protocol):
         At exactly `from_ns`, only clusters whose names sort after `after` are included.
         """
 
+    def usage_samples(self, wanted: UsageFilter) -> list[UsageSample]:
+        """Return samples of use, summed up over longer steps, by start, kind, name and tenant."""
+
     def link_samples(
         self, source: str, target: str, from_ns: int, limit: int, after: tuple[str, str] = ("", "")
     ) -> list[LinkSample]:
@@ -289,6 +367,7 @@ class Store(Protocol):
     def prune(self, retention: Retention, now_ns: int) -> dict[str, int]:
         """Remove rows older than `retention`, in small transactions; return the number of rows by table.
 
+        Samples of use are removed at the ages of `USAGE_STEPS_S`.
         Unfinished jobs, and attempts with allocations, stay regardless of age.
         """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from seaway.terminal.tables import Column
 
 FILTERS = "Which jobs"
+ENDED = ("completed", "failed", "cancelled", "skipped")
+"""States of finished jobs."""
+
 EVERY_S = 1.0
 """Interval of updates with --watch, in seconds."""
 
@@ -58,6 +61,19 @@ def jobs(
             rich_help_panel=FILTERS,
         ),
     ] = None,
+    ended_since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Earliest end; as with --since.", rich_help_panel=FILTERS),
+    ] = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Your own jobs.", rich_help_panel=FILTERS)] = False,
+    finished: Annotated[
+        bool,
+        typer.Option(
+            "--finished",
+            help="Finished jobs with start, end, duration and GPU-hours, by their end.",
+            rich_help_panel=FILTERS,
+        ),
+    ] = False,
     waiting: Annotated[
         bool,
         typer.Option(
@@ -73,6 +89,14 @@ def jobs(
     tree: Annotated[
         bool, typer.Option("--tree", help="Jobs that come after others, below them; oldest first.")
     ] = False,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration or gpu_hours. "
+            "With - before it, the largest first.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="MARK", help="Continue after the previous page.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Update continuously. Ctrl-C ends.")] = False,
@@ -94,6 +118,10 @@ def jobs(
 
       [cyan]seaway jobs -s failed --since 1h[/cyan]
 
+    Finished jobs of the last week that held most GPUs for longest:
+
+      [cyan]seaway jobs --finished --ended-since 7d --sort -gpu_hours[/cyan]
+
     Workflows, with each job below the one that it comes after:
 
       [cyan]seaway jobs --tree[/cyan]
@@ -110,8 +138,9 @@ def jobs(
     from seaway.client.calls.jobs import jobs as listed
     from seaway.client.calls.jobs import tasks as listed_tasks
     from seaway.client.calls.queues import waiting as listed_waiting
+    from seaway.client.calls.service import me
     from seaway.terminal.queues import ALL_WAITING
-    from seaway.terminal.tables import JOB_COLUMNS, TREE_COLUMNS, as_tree
+    from seaway.terminal.tables import FINISHED_COLUMNS, JOB_COLUMNS, TREE_COLUMNS, as_tree
 
     given = {
         "state": state,
@@ -122,28 +151,27 @@ def jobs(
         "label": label,
         "submitted_by": by,
         "submitted_from": since and arguments.moment(since, "--since"),
+        "ended_from": ended_since and arguments.moment(ended_since, "--ended-since"),
+        "mine": mine,
+        "finished": finished,
+        "sort": sort,
     }
     given = {key: value for key, value in given.items() if value}
-    if waiting and (others := given.keys() - {"queue", "tenant"}):
-        option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
-        raise RejectedError(f"{option} cannot be used with --waiting; use --queue and --tenant", where="--waiting")
-    if array and (others := given.keys() - {"state"}):
-        option = "--by" if "submitted_by" in others else "--since" if "submitted_from" in others else f"--{min(others)}"
-        raise RejectedError(f"{option} cannot be used with --array; use --state", where="--array")
-    if array and (tree or waiting):
-        raise RejectedError(f"cannot be used with {'--tree' if tree else '--waiting'}", where="--array")
-    if tree and waiting:
-        raise RejectedError("cannot be used with --waiting", where="--tree")
+    _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
+    if given.pop("finished", False):
+        given = {"state": list(ENDED), "sort": "-ended", "gpu_hours": True, **given}
     of_array = partial(listed_tasks, array) if array else None
     call: Callable[..., Paged[Any]] = of_array or (listed_waiting if waiting else listed)
-    paged = call(limit=limit, after=after or "", **given)
-    columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else JOB_COLUMNS
+    columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else JOB_COLUMNS
 
     def read() -> Body:
         found = whole(client, paged)
         return {**found, "jobs": as_tree(found["jobs"])} if tree else found
 
     with connect(context) as client:
+        if given.pop("mine", False):
+            given["submitted_by"] = client.body(me())["name"]
+        paged = call(limit=limit, after=after or "", **given)
         if watch:
             keep_showing(lambda: table(read(), columns, wide=output is Output.WIDE))
             return
@@ -151,6 +179,32 @@ def jobs(
     show(output, body, lambda wide: table(body, columns, wide=wide), lambda: (job["id"] for job in body["jobs"]))
     if not body["jobs"]:
         raise typer.Exit(FAILED)
+
+
+def _require_compatible(given: Mapping[str, object], *, waiting: bool, array: bool, tree: bool) -> None:
+    """Check that options can be used together.
+
+    Raises
+    ------
+    RejectedError
+        If they cannot; names one of them.
+    """
+    options = {"submitted_by": "--by", "submitted_from": "--since", "ended_from": "--ended-since"}
+    pairs = [
+        ("--waiting", waiting, {"queue", "tenant"}, "use --queue and --tenant"),
+        ("--array", array, {"state"}, "use --state"),
+        ("--tree", tree, given.keys() - {"sort", "finished"}, "leave it out"),
+    ]
+    for option, is_set, allowed, instead in pairs:
+        if is_set and (others := given.keys() - allowed):
+            other = min(options.get(name, f"--{name}") for name in others)
+            raise RejectedError(f"{other} cannot be used with {option}; {instead}", where=option)
+    if array and (tree or waiting):
+        raise RejectedError(f"cannot be used with {'--tree' if tree else '--waiting'}", where="--array")
+    if tree and waiting:
+        raise RejectedError("cannot be used with --waiting", where="--tree")
+    if "mine" in given and "submitted_by" in given:
+        raise RejectedError("cannot be used with --by", where="--mine")
 
 
 def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableType:
@@ -164,8 +218,7 @@ def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableTyp
     rows = Rows(columns, body["jobs"], wide=wide)
     if body.get("next") is None:
         return rows
-    of_array = f" --array {array}" if (array := body["jobs"][0].get("array")) else ""
-    return Group(rows, f"[dim]more: seaway jobs{of_array} --after {body['next']}[/dim]")
+    return Group(rows, f"[dim]more: the same command with --after {body['next']}[/dim]")
 
 
 def keep_showing(look: Callable[[], RenderableType], pause: Callable[[float], None] = time.sleep) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         NodePage,
         SliceOut,
         SlicePage,
+        UsageHistoryOut,
     )
     from seaway.wire.links import LinkList, NetLinks
     from seaway.wire.metrics import MetricsOut
@@ -50,6 +51,7 @@ CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
 CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
 CLUSTER_HISTORY: Answer[ClusterHistory] = Model(_WIRE, "ClusterHistory")
 LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
+USAGE_HISTORY: Answer[UsageHistoryOut] = Model(_WIRE, "UsageHistoryOut")
 LINK_STEPS: Answer[LinkSteps] = Model(_WIRE, "LinkSteps")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
 
@@ -140,6 +142,14 @@ def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = N
     """List samples of the allocation of clusters, oldest first, from the moment `since` on."""
     query = {"cluster": cluster or None, "since": since or None, "limit": _size(limit)}
     return Paged(get("/fleet/history/clusters", CLUSTER_HISTORY, query), "samples", limit=limit)
+
+
+def usage_history(
+    by: str = "fleet", span: str = "day", *, tenant: str = "", queue: str = "", limit: int = 10
+) -> Call[UsageHistoryOut]:
+    """Return the history of use: `by` fleet, cluster, tenant or queue, over an hour, day, week or month until now."""
+    query = {"by": by, "span": span, "tenant": tenant or None, "queue": queue or None, "limit": limit}
+    return get("/fleet/history/usage", USAGE_HISTORY, query)
 
 
 def link_history(

@@ -14,13 +14,25 @@ if TYPE_CHECKING:
     from seaway.wire.events import EventList, EventOut
     from seaway.wire.explanations import DryRunBatch, DryRunOut, ReasonOut
     from seaway.wire.job_in import JobIn
-    from seaway.wire.job_out import AttemptList, GpuUseOut, JobBatch, JobCount, JobOut, JobPage, Workflow
+    from seaway.wire.job_out import (
+        AttemptList,
+        GpuUseOut,
+        JobBatch,
+        JobCount,
+        JobOut,
+        JobPage,
+        SavedFilterList,
+        SavedFilterOut,
+        Workflow,
+    )
 
 JOB: Answer[JobOut] = Model("seaway.wire.job_out", "JobOut")
 JOBS: Answer[JobPage] = Model("seaway.wire.job_out", "JobPage")
 BATCH: Answer[JobBatch] = Model("seaway.wire.job_out", "JobBatch")
 WORKFLOW: Answer[Workflow] = Model("seaway.wire.job_out", "Workflow")
 DRY_RUNS: Answer[DryRunBatch] = Model("seaway.wire.explanations", "DryRunBatch")
+SAVED_FILTER: Answer[SavedFilterOut] = Model("seaway.wire.job_out", "SavedFilterOut")
+SAVED_FILTERS: Answer[SavedFilterList] = Model("seaway.wire.job_out", "SavedFilterList")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
 GPU_USE: Answer[GpuUseOut] = Model("seaway.wire.job_out", "GpuUseOut")
@@ -100,8 +112,12 @@ class JobFilter(TypedDict, total=False):
         Part of the name.
     label
         Such as ``team=a``.
-    submitted_from, submitted_until
+    submitted_from, submitted_until, ended_from, ended_until
         Times with their zone, such as ``2026-11-21T10:00:00Z``.
+    sort
+        Order, such as ``ended`` or ``-gpu_hours`` for the largest first.
+    gpu_hours
+        True to return the GPU-hours of each job.
     """
 
     tenant: str
@@ -113,6 +129,10 @@ class JobFilter(TypedDict, total=False):
     label: str
     submitted_from: str
     submitted_until: str
+    ended_from: str
+    ended_until: str
+    sort: str
+    gpu_hours: bool
 
 
 def submit(
@@ -155,7 +175,7 @@ def job(job: str) -> Call[JobOut]:
 
 
 def jobs(*, limit: int | None = None, after: str = "", **wanted: Unpack[JobFilter]) -> Paged[JobOut]:
-    """List jobs, newest first.
+    """List jobs, newest first or in the order of `sort`.
 
     Parameters
     ----------
@@ -183,6 +203,21 @@ def tasks(job: str, *, state: str | Sequence[str] = (), limit: int | None = None
 def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     """Count jobs by state."""
     return get("/job-counts", COUNT, {**wanted})
+
+
+def saved_filters() -> Call[SavedFilterList]:
+    """List your saved filters of jobs."""
+    return get("/saved-filters", SAVED_FILTERS)
+
+
+def put_saved_filter(name: str, query: str) -> Call[SavedFilterOut]:
+    """Create or replace a saved filter; `query` has the query parameters of the page of jobs."""
+    return send("PUT", f"/saved-filters/{part(name)}", SAVED_FILTER, {"query": query})
+
+
+def delete_saved_filter(name: str) -> Call[None]:
+    """Delete a saved filter."""
+    return send("DELETE", f"/saved-filters/{part(name)}", Nothing())
 
 
 def update(job: str, changes: Mapping[str, Any], *, seen: Seen | None = None, dry_run: bool = False) -> Call[JobOut]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Paged, Text, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, Text, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
@@ -40,6 +40,11 @@ def ready() -> Call[str]:
 def alerts() -> Call[AlertList]:
     """List alerts: idle clusters, long waits, and failures of deployments and databases."""
     return get("/alerts", ALERTS)
+
+
+def acknowledge(name: str, of: str = "") -> Call[None]:
+    """Acknowledge a firing alert until it clears; `name` and `of` are those of the alert."""
+    return send("POST", "/alerts/acknowledge", Nothing(), {"name": name, "of": of})
 
 
 def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
