@@ -193,6 +193,73 @@ def test_what_only_an_address_requests_for_can_be_taken_off(look: Look, demo: Ru
         expect(page).to_have_url(re.compile(rf"/jobs\?name={name}$"))
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_several_jobs_are_sorted_selected_and_changed(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Sorting, columns and filters are part of the address; an action on several jobs is confirmed once."""
+    name = named("several")
+    jobs = [demo.submit(name=f"{name}-{at}", resources={"gpus": 0}, run=SERVES) for at in "bca"]
+    said = {
+        "en": ("Job", "Select all jobs of this page", "Suspend", "Priority", "Change"),
+        "zh": ("作业", "选择本页所有作业", "挂起", "优先级", "修改"),
+    }[language]
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/jobs?name={name}&columns=labels,started,duration,gpu_hours")
+        rows = page.locator(".jobs-rows tbody tr")
+        expect(rows).to_have_count(3)
+        page.locator("thead").get_by_role("button", name=said[0], exact=True).click()
+        expect(page).to_have_url(re.compile(r"sort=name"))
+        expect(rows.first).to_contain_text(f"{name}-a")
+        page.get_by_role("checkbox", name=said[1]).click()
+        expect(page.locator(".bulk")).to_be_visible()
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"jobs-selected-{theme}-{language}-{size[0]}")
+        page.locator(".bulk").get_by_role("button", name=said[3]).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("textbox").fill("7")
+        dialog.get_by_role("button", name=said[4]).click()
+        expect(dialog).to_have_count(0)
+        for job in jobs:
+            assert demo.client.get(f"/api/v1/jobs/{job}").json()["priority"] == 7
+        page.get_by_role("checkbox", name=said[1]).click()
+        page.locator(".bulk").get_by_role("button", name=said[2]).click()
+        page.get_by_role("dialog").get_by_role("button", name=said[2]).click()
+        for job in jobs:
+            demo.await_state(job, "suspended")
+    for job in jobs:
+        demo.client.delete(f"/api/v1/jobs/{job}")
+
+
+def test_filters_are_saved_and_lists_exported(look: Look, demo: Running) -> None:
+    """A saved filter brings back the order and columns; the file has all jobs that match."""
+    name = named("export")
+    jobs = [demo.submit(name=f"{name}-{at}", resources={"gpus": 0}, labels={"part": name}) for at in range(3)]
+    with look("user") as looker:
+        page = looker.open(f"/jobs?name={name}&sort=-name&columns=labels")
+        page.get_by_role("button", name="Save these filters").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("textbox", name="Name").fill(f"view of {name}")
+        dialog.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("combobox", name="Saved filters")).to_be_visible()
+        looker.go(page, "/jobs")
+        page.get_by_role("combobox", name="Saved filters").click()
+        page.get_by_role("option", name=f"view of {name}").click()
+        expect(page).to_have_url(re.compile(rf"name={name}&sort=-name&columns=labels$"))
+        expect(page.locator(".jobs-rows tbody tr").first).to_contain_text(f"{name}-2")
+        looker.settled(page)
+        with page.expect_download() as downloaded:
+            page.get_by_role("button", name="Export CSV").click()
+        lines = downloaded.value.path().read_text(encoding="utf-8").splitlines()
+        assert [line.split(",")[0] for line in lines] == ["id", *jobs[::-1]]
+        page.get_by_role("button", name="Delete this saved filter").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("button", name="Delete this saved filter")).to_have_count(0)
+    for job in jobs:
+        demo.client.delete(f"/api/v1/jobs/{job}")
+
+
 def test_a_job_is_stopped_by_a_user_who_may_and_after_a_question(look: Look, demo: Running) -> None:
     """A user suspends a job with a reason, which shows immediately; a viewer has no actions."""
     job = demo.submit(name=named("stopped"), run=SERVES)

@@ -28,7 +28,7 @@ from seaway.web import addresses, tabs
 from seaway.web.cookies import SECURE
 from seaway.web.page import Page, PageRefusedError, Platform, add_page
 from seaway.web.pages import settings
-from seaway.web.pages.fleet import fleet, node, overview
+from seaway.web.pages.fleet import fleet, history, node, overview
 from seaway.web.pages.jobs import job, submit
 from seaway.web.pages.jobs import list as jobs
 from seaway.web.pages.network import link, network
@@ -214,6 +214,7 @@ PAGES = (
     Page("/jobs/{job}", "Job", job.build, style="jobs"),
     Page("/queues", "Queues", queues.build, "queue", "queues"),
     Page("/schedule", "Schedule", schedule.build, "view_timeline", "schedule"),
+    Page("/history", "History", history.build, "query_stats", "history"),
     Page("/fleet", "Fleet", fleet.build, "dns", "fleet"),
     Page("/fleet/{cluster}/{node}", "Node", node.build, style="fleet"),
     Page("/network", "Network", network.build, "hub", "network"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, MagicMock
@@ -10,8 +12,12 @@ import pytest
 from nicegui import ui
 
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_state import JobState
 from seaway.web.latest import Latest
+from seaway.web.pages.jobs.columns import csv_of, moment_of
 from seaway.web.pages.jobs.list import _Jobs
+from seaway.wire.job_out import JobOut
+from tests.fakes import records as make
 
 pytestmark = pytest.mark.anyio
 
@@ -23,8 +29,38 @@ async def test_a_list_that_could_not_be_had_is_asked_for_again(monkeypatch: pyte
     visit = SimpleNamespace(follow=AsyncMock(side_effect=[UnavailableError("busy"), MagicMock(), MagicMock()]))
     page._looking, page._wanted, page._states, page._after = Latest(cast("Any", visit)), {}, [], ""  # noqa: SLF001
     page._strange, page._wrong = [], MagicMock()  # noqa: SLF001
+    page._columns, page._sort = [], ""  # noqa: SLF001
     await page._look()  # noqa: SLF001
     page._wrong.set_text.assert_called_with("busy")  # noqa: SLF001
     await timer.call_args.args[1]()
     page._wrong.set_text.assert_called_with("")  # noqa: SLF001
     assert timer.call_count == 1
+
+
+def test_a_date_is_a_whole_day_in_utc() -> None:
+    """The end of a range includes its day. Times with a zone, and what is no date, stay as they are."""
+    assert moment_of("submitted_from", "2026-11-21") == "2026-11-21T00:00:00Z"
+    assert moment_of("ended_until", "2026-12-31") == "2027-01-01T00:00:00Z"
+    for value in ("2026-11-21T10:00:00+02:00", "2026-13-01", "soon", "9999-12-31"):
+        assert moment_of("submitted_until", value) == value
+    assert moment_of("name", "2026-11-21") == "2026-11-21"
+
+
+def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:
+    """Texts with commas, quotes and line breaks are quoted; those that a spreadsheet would run get an apostrophe."""
+    start_ns, second_ns = make.NOW_NS, 10**9
+    job = make.job_record(
+        spec=make.spec("a", labels={"team": "x", "b": "c,d"}),
+        reason='=1+1, "quoted"\nand more',
+        started_ns=start_ns,
+        ended_ns=start_ns + 90 * second_ns,
+        state=JobState.FAILED,
+        clusters=("c1", "c2"),
+    )
+    text = csv_of([JobOut.of(job).model_copy(update={"gpu_hours": 1.5}), JobOut.of(make.job_record())]).decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 2
+    first = rows[0]
+    assert (first["id"], first["state"], first["duration_s"], first["gpu_hours"]) == (job.id, "failed", "90", "1.5")
+    assert (first["reason"], first["clusters"], first["labels"]) == ("'" + job.reason, "c1 c2", "team=x b=c,d")
+    assert (rows[1]["started_at"], rows[1]["duration_s"], rows[1]["gpu_hours"]) == ("", "", "")

@@ -6,13 +6,17 @@ import pytest
 
 from seaway.application.monitoring.alerts import RULES, Alert
 from seaway.domain.facts import Facts, Location
+from seaway.domain.queues import Queue
 from seaway.web.fragment import written
-from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, tiles_of
+from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, health_of, tiles_of, tour_of
 from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
 from seaway.wire.facts import FactsIn, FactsOut, facts_fields
 from seaway.wire.fleet import AmountOut, ClusterOut
+from seaway.wire.job_out import JobCount
+from seaway.wire.queues import QueueList, queue_fields
+from seaway.wire.tokens import TokenList
 
 
 def cluster(**fields: object) -> ClusterOut:
@@ -51,7 +55,7 @@ def test_what_is_wrong_is_reported_in_words_the_worst_first(language: str) -> No
     words = words_of(language)
     seen = Seen([cluster(state="lost"), cluster(cordon=None)], {}, wrong=all_wrong())
     said = list(alerts(seen, words))
-    assert [each["level"] for each in said] == ["bad"] * 4 + ["warn"] * 11 + ["note"] * 3
+    assert [each["level"] for each in said] == ["bad"] * 4 + ["warn"] * 12 + ["note"] * 3
     assert not any("Seaway" in each["what"] for each in said)
     assert [each["href"] for each in said[-3:]] == ["/queues?queue=batch", "/schedule", "/fleet?cluster=batch"]
     assert "/jobs?cluster=batch" in [each["href"] for each in said]
@@ -107,3 +111,45 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])
+
+
+def test_first_steps_are_shown_until_a_cluster_is_joined_and_a_job_submitted() -> None:
+    """Steps that are done are marked. A role that may not list tokens has no step for them."""
+    words = Words()
+    assert [each["done"] for each in tour_of(Seen([], {}), words)] == [False, False]
+    queues = QueueList.model_validate({"queues": [queue_fields(Queue(name)) for name in ("default", "night")]})
+    joined = Seen([cluster()], {"running": 0}, queues=queues, tokens=TokenList(tokens=[]))
+    steps = list(tour_of(joined, words))
+    assert [(each["href"], each["done"]) for each in steps] == [
+        ("/settings?section=clusters", True),
+        ("/queues", True),
+        ("/settings?section=tokens", False),
+        ("/submit", False),
+    ]
+    assert "seaway cluster join" in written("tour", words, steps=steps)
+    assert list(tour_of(Seen([cluster()], {"running": 1}), words)) == []
+    assert written("tour", words, steps=[]).strip() == ""
+
+
+def test_numbers_of_what_is_not_in_order_lead_to_it() -> None:
+    """Clusters that do not answer are counted, but not their nodes; acknowledged alerts come last, with their time."""
+    words = Words()
+    seen = Seen(
+        [cluster(nodes_not_ready=2, gpus_unhealthy=1), cluster(state="lost", nodes_not_ready=9)],
+        {},
+        failed=JobCount(total=3, states={}),
+    )
+    found = {str(each["label"]): (each["figure"], each["level"], each["href"]) for each in health_of(seen, words)}
+    assert found["Nodes not ready"] == ("2", "bad", "/fleet?ready=no")
+    assert found["Unhealthy GPUs"][:2] == ("1", "bad")
+    assert found["Clusters that do not answer"][:2] == ("1", "bad")
+    assert found["Waiting for more than an hour"][:2] == ("0", "good")
+    assert "state=failed&ended_from=" in str(found["Failed within 24 hours"][2])
+    first, second, *_ = (each.model_copy(update={"of": "a"}) for each in all_wrong().alerts)
+    known = first.model_copy(update={"acknowledged_by": "ada"})
+    said = alerts(Seen([], {}, wrong=AlertList(alerts=[known, second])), words)
+    assert [(each["by"], each["since"] != "") for each in said] == [("", True), ("ada", True)]
+    html = written("alerts", words, alerts=said, may=True)
+    assert html.count("data-act") == 1
+    assert "acknowledged by ada" in html
+    assert "data-act" not in written("alerts", words, alerts=said, may=False)

@@ -22,6 +22,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
+from seaway.web.pages.jobs.columns import COLUMNS
 from seaway.web.words import EVENT_CLAUSES, PLACEMENT_CLAUSES, language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
@@ -49,6 +50,7 @@ NAMED = {
     "operator",
     "admin",
     *When,
+    *COLUMNS.values(),
 } - {"deleted"}
 """Anything that the API says in one word, and pages say as a word of theirs."""
 

@@ -31,25 +31,71 @@ class Line:
 
 
 def chart(points: Sequence[At], lines: Sequence[Line], unit: str, ends_ms: tuple[int, int]) -> dict[str, Any]:
+    """Return a chart of attributes of points; see `line_chart`."""
+    drawn = [
+        ChartLine(
+            each.title, each.color, [(at.at_ms, getattr(at, each.attribute)) for at in points], filled=each.filled
+        )
+        for each in lines
+    ]
+    return line_chart(drawn, unit, ends_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLine:
+    """Line of a chart.
+
+    Attributes
+    ----------
+    color
+        Colour, such as a variable of the style sheets.
+    values
+        Time in milliseconds since 1970, and value; None if unknown.
+    """
+
+    title: str
+    color: str
+    values: Sequence[tuple[int, float | None]]
+    filled: bool = False
+
+
+def line_chart(
+    lines: Sequence[ChartLine], unit: str, ends_ms: tuple[int, int], *, stacked: bool = False
+) -> dict[str, Any]:
     """Return a line chart.
 
     Parameters
     ----------
+    unit
+        Unit after the values of the tooltip; empty for none.
     ends_ms
         Start and end of the time axis in milliseconds since 1970.
+    stacked
+        Whether the lines are stacked. They then need values at the same times.
     """
-    few = len(points) < 40
+    few = all(len(line.values) < 40 for line in lines)
+    after = f" {unit}" if unit else ""
     return {
         "animation": False,
         "useUTC": True,
         "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 else 14, "bottom": 26},
-        "legend": {"show": len(lines) > 1, "top": 0, "right": 10, "textStyle": {"color": "var(--ink)"}},
+        "legend": {
+            "show": len(lines) > 1,
+            "type": "scroll",
+            "top": 0,
+            "left": 56,
+            "right": 10,
+            "textStyle": {"color": "var(--ink)"},
+            "pageTextStyle": {"color": "var(--ink)"},
+            "pageIconColor": "var(--core)",
+        },
         "tooltip": {
             "trigger": "axis",
+            "confine": True,
             "backgroundColor": "var(--paper)",
             "borderColor": "var(--line)",
             "textStyle": {"color": "var(--ink)"},
-            ":valueFormatter": f"value => value == null ? '–' : Number(value.toPrecision(4)) + ' {unit}'",
+            ":valueFormatter": f"value => value == null ? '–' : Number(value.toPrecision(4)) + '{after}'",
         },
         "xAxis": {
             "type": "time",
@@ -68,12 +114,13 @@ def chart(points: Sequence[At], lines: Sequence[Line], unit: str, ends_ms: tuple
             {
                 "type": "line",
                 "name": line.title,
-                "data": list(_broken([(each.at_ms, getattr(each, line.attribute)) for each in points])),
+                "data": list(_broken(line.values)),
                 "showSymbol": few,
                 "symbolSize": 5,
                 "lineStyle": {"color": line.color, "width": 2},
                 "itemStyle": {"color": line.color},
-                **({"areaStyle": {"color": line.color, "opacity": 0.18}} if line.filled else {}),
+                **({"stack": "all"} if stacked else {}),
+                **({"areaStyle": {"color": line.color, "opacity": 0.5 if stacked else 0.18}} if line.filled else {}),
             }
             for line in lines
         ],
@@ -81,7 +128,7 @@ def chart(points: Sequence[At], lines: Sequence[Line], unit: str, ends_ms: tuple
 
 
 def _broken(values: Sequence[tuple[int, float | None]]) -> Iterator[list[float | None]]:
-    """Insert gaps where samples are missing."""
+    """Insert gaps where values are missing."""
     apart_ms = [later - earlier for (earlier, _), (later, _) in pairwise(values)]
     most_ms = GAP * median(apart_ms) if apart_ms else 0
     for at, (at_ms, value) in enumerate(values):

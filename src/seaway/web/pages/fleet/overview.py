@@ -1,17 +1,24 @@
-"""Overview: state of the fleet, waiting jobs, and alerts."""
+"""Overview: health first, then the state of the fleet and of its jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from nicegui import ui
 
 from seaway.client.calls import fleet, jobs, network, service
+from seaway.client.calls import queues as queue_calls
+from seaway.domain.errors import SeawayError
 from seaway.web import words as figures
 from seaway.web.fragment import Fragment
+from seaway.web.latest import Latest
+from seaway.web.parts.cordon import on_act
 from seaway.web.reasons import ORDER
 from seaway.web.visit import Visit
 from seaway.web.words import Words
@@ -21,11 +28,18 @@ if TYPE_CHECKING:
     from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut
     from seaway.wire.job_out import JobCount
     from seaway.wire.network_views import AgentList
+    from seaway.wire.queues import QueueList
+    from seaway.wire.tokens import TokenList
 
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
 SLOW_REFRESH_S = 3.0
 """Interval of queries for agents and alerts in seconds. They change every few seconds."""
+
+AGED_S, COUNT_S = 10.0, 60.0
+"""Intervals in seconds at which ages are rendered again, and at which periods of counted jobs move on."""
+
+DAY_MIN, HOUR_MIN = 1440, 60
 
 FRESH_S = 5
 """Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
@@ -36,49 +50,153 @@ LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 
 @dataclass(slots=True)
 class Seen:
-    """Latest answer of each call."""
+    """Latest answer of each call.
+
+    Attributes
+    ----------
+    failed, late
+        Jobs that failed within a day, and waiting jobs that were submitted more than an hour ago.
+    """
 
     clusters: list[ClusterOut]
     states: dict[str, int]
     agents: AgentList | None = None
     wrong: AlertList | None = None
+    failed: JobCount | None = None
+    late: JobCount | None = None
+    queues: QueueList | None = None
+    tokens: TokenList | None = None
 
 
 async def build(visit: Visit) -> None:
     """Build the page."""
-    words = visit.words
-    seen = Seen([], {})
-    tiles = Fragment("tiles", words)
-    clusters = Fragment("clusters", words)
-    with ui.element("div").classes("halves"):
-        panel, states = Fragment("alerts", words), Fragment("job_states", words)
+    await _Overview(visit).make()
 
-    def draw() -> None:
-        tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(tiles_of(seen, words))})
-        panel.show_of([seen.clusters, seen.agents, seen.wrong], lambda: {"alerts": list(alerts(seen, words))})
 
-    def on_clusters(value: ClusterList) -> None:
-        seen.clusters = value.clusters
-        clusters.show_of([value], lambda: {"clusters": value.clusters, "fresh_s": FRESH_S})
-        draw()
+class _Overview:
+    """Overview page of one visitor."""
 
-    def on_jobs(value: JobCount) -> None:
-        seen.states = value.states
-        states.show_of([value], lambda: _states(value))
-        draw()
+    def __init__(self, visit: Visit) -> None:
+        self.visit, self.words = visit, visit.words
+        self._seen, self._counting = Seen([], {}), Latest(visit)
+        self._tour, self._alerts = Fragment("tour", visit.words), Fragment("alerts", visit.words)
+        self._health, self._tiles = Fragment("tiles", visit.words), Fragment("tiles", visit.words)
+        self._clusters, self._states = Fragment("clusters", visit.words), Fragment("job_states", visit.words)
+        on_act(self._alerts, lambda _, name: self._acknowledge(name))
 
-    def on_agents(value: AgentList) -> None:
-        seen.agents = value
-        draw()
+    async def make(self) -> None:
+        """Follow the data of the page."""
+        visit = self.visit
+        await visit.follow(fleet.clusters(), self._on_clusters)
+        await visit.follow(jobs.count(), self._on_jobs)
+        await self._count()
+        if visit.may("operator") and is_new(self._seen):
+            await visit.follow(queue_calls.queues(), self._into("queues"), SLOW_REFRESH_S)
+            if visit.may("admin"):
+                await visit.follow(service.tokens(), self._into("tokens"), SLOW_REFRESH_S)
+        await visit.follow(network.agents(), self._into("agents"), SLOW_REFRESH_S)
+        await visit.follow(service.alerts(), self._into("wrong"), SLOW_REFRESH_S)
+        ui.timer(COUNT_S, self._count, immediate=False)
+        ui.timer(AGED_S, self._draw, immediate=False)
 
-    def on_wrong(value: AlertList) -> None:
-        seen.wrong = value
-        draw()
+    def _on_clusters(self, value: ClusterList) -> None:
+        self._seen.clusters = value.clusters
+        self._clusters.show_of([value], lambda: {"clusters": value.clusters, "fresh_s": FRESH_S})
+        self._draw()
 
-    await visit.follow(fleet.clusters(), on_clusters)
-    await visit.follow(jobs.count(), on_jobs)
-    await visit.follow(network.agents(), on_agents, SLOW_REFRESH_S)
-    await visit.follow(service.alerts(), on_wrong, SLOW_REFRESH_S)
+    def _on_jobs(self, value: JobCount) -> None:
+        self._seen.states = value.states
+        self._states.show_of([value], lambda: _states(value))
+        self._draw()
+
+    def _into(self, field: str) -> Callable[[object], None]:
+        """Return a function that stores an answer in a field."""
+
+        def receive(value: object) -> None:
+            setattr(self._seen, field, value)
+            self._draw()
+
+        return receive
+
+    async def _count(self) -> None:
+        """Count recent failures and long waits of the period until now. Ignore errors: the timer retries."""
+        turn = self._counting.begin()
+        failed = jobs.count(state="failed", ended_from=minutes_ago(DAY_MIN))
+        late = jobs.count(state=WAITING, submitted_until=minutes_ago(HOUR_MIN))
+        with suppress(SeawayError):
+            await turn.follow(failed, self._into("failed"), SLOW_REFRESH_S)
+            await turn.follow(late, self._into("late"), SLOW_REFRESH_S)
+
+    async def _acknowledge(self, key: str) -> None:
+        rule, _, of = key.partition(" ")
+        await self.visit.ask(service.acknowledge(rule, of))
+        self.visit.ask_again(service.alerts())
+
+    def _draw(self) -> None:
+        seen, words, may = self._seen, self.words, self.visit.may("operator")
+        self._tour.show(steps=list(tour_of(seen, words)) if may else [])
+        self._tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(tiles_of(seen, words))})
+        self._health.show(tiles=list(health_of(seen, words)))
+        self._alerts.show_of(
+            [seen.clusters, seen.agents, seen.wrong],
+            lambda: {"alerts": alerts(seen, words), "may": may},
+            may,
+            time.monotonic() // AGED_S,
+        )
+
+
+def minutes_ago(minutes: int) -> str:
+    """Return the time so many minutes ago, to the minute, so that visitors share queries."""
+    at = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=minutes)
+    return at.isoformat()
+
+
+def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
+    """Yield the numbers of what is not in order."""
+    up = [each for each in seen.clusters if each.state == "up"]
+    lost = sum(each.state == "lost" for each in seen.agents.agents) if seen.agents else 0
+    failed = {"state": "failed", "ended_from": minutes_ago(DAY_MIN), "sort": "-ended"}
+    late = {"state": ",".join(WAITING), "submitted_until": minutes_ago(HOUR_MIN), "sort": "submitted"}
+    for href, label, number in (
+        ("/fleet?ready=no", words("Nodes not ready"), sum(each.nodes_not_ready for each in up)),
+        ("/fleet?ready=no", words("Unhealthy GPUs"), sum(each.gpus_unhealthy for each in up)),
+        (f"/jobs?{urlencode(failed)}", words("Failed within 24 hours"), seen.failed.total if seen.failed else 0),
+        (f"/jobs?{urlencode(late)}", words("Waiting for more than an hour"), seen.late.total if seen.late else 0),
+        ("/fleet", words("Clusters that do not answer"), len(seen.clusters) - len(up)),
+        ("/network", words("Gateways whose agent is silent"), lost),
+    ):
+        yield {**_tile(href, label, figures.count(number, words.locale)), "level": "bad" if number else "good"}
+
+
+def is_new(seen: Seen) -> bool:
+    """Report whether no cluster is joined yet, or no job is stored."""
+    return not seen.clusters or not any(seen.states.values())
+
+
+def tour_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
+    """Yield the first steps of a new operator, until a cluster is joined and a job is submitted."""
+    if not is_new(seen):
+        return
+    yield _step(
+        "/settings?section=clusters",
+        words("Join a cluster"),
+        words("It needs a kubeconfig file. Simulated clusters are enough to try Seaway."),
+        command="seaway cluster join --kubeconfig FILE",
+        done=bool(seen.clusters),
+    )
+    if seen.queues is not None:
+        text = words("Jobs without a queue go to the queue default. Limits and guarantees of teams need queues.")
+        yield _step("/queues", words("Add a queue"), text, done=len(seen.queues.queues) > 1)
+    if seen.tokens is not None:
+        text = words("Users and programs log in with it. The role user submits jobs of one tenant.")
+        done = any(each.role != "admin" for each in seen.tokens.tokens)
+        yield _step("/settings?section=tokens", words("Create a token"), text, done=done)
+    text = words("The form shows where it would run, and why.")
+    yield _step("/submit", words("Submit a first job"), text, done=any(seen.states.values()))
+
+
+def _step(href: str, title: str, text: str, *, command: str = "", done: bool) -> dict[str, object]:
+    return {"href": href, "title": title, "text": text, "command": command, "done": done}
 
 
 def _states(count: JobCount) -> dict[str, object]:
@@ -125,7 +243,7 @@ def _without(unreachable: list[str], words: Words) -> str:
 def _tile(
     href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None
 ) -> dict[str, object]:
-    return {"href": href, "label": label, "figure": figure, "of": of, "note": note, "share": share}
+    return {"href": href, "label": label, "figure": figure, "of": of, "note": note, "share": share, "level": ""}
 
 
 def _noted(*said: str) -> str:
@@ -138,13 +256,18 @@ def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
     return sum(each.used for each in listed), sum(each.total for each in listed)
 
 
-def alerts(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
-    """Yield the problems, the worst first."""
+def alerts(seen: Seen, words: Words) -> list[dict[str, str]]:
+    """Return the problems, the worst first, and acknowledged ones last."""
+    return sorted(_problems(seen, words), key=lambda each: bool(each["by"]))
+
+
+def _problems(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
         if each.state != "up":
             level = "bad" if each.state in ("lost", "gone") else "warn"
             what = words("{cluster} is {state}", cluster=each.name, state=words(each.state))
-            yield _alert(level, what, _fleet_of(each.name), each.unreachable_reason)
+            since = (datetime.now(UTC) - timedelta(seconds=each.last_seen_s)).isoformat()
+            yield _alert(level, what, _fleet_of(each.name), each.unreachable_reason) | {"since": since}
     wrong = seen.wrong.alerts if seen.wrong else ()
     yield from (_past(each, words) for each in wrong if each.severity != "info")
     for agent in seen.agents.agents if seen.agents else ():
@@ -194,7 +317,8 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
             href, why = _fleet_of(of), words("for more than an hour")
         case _:
             what, href = _past_of_queues(alert, words) or _past_of_the_network(alert, words)
-    return _alert(LEVELS[alert.severity], what, href, why)
+    known = {"since": alert.since, "key": f"{alert.name} {of}", "by": alert.acknowledged_by}
+    return _alert(LEVELS[alert.severity], what, href, why) | known
 
 
 def _past_of_queues(alert: AlertOut, words: Words) -> tuple[str, str] | None:
@@ -239,7 +363,7 @@ def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
 
 
 def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
-    return {"level": level, "what": what, "why": why, "href": href}
+    return {"level": level, "what": what, "why": why, "href": href, "since": "", "key": "", "by": ""}
 
 
 def _fleet_of(cluster: str) -> str:

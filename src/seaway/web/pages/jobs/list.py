@@ -1,12 +1,12 @@
-"""Jobs page: all jobs, newest first, with filters."""
+"""Jobs page: all jobs, with filters, columns, saved filters, and actions on several jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
 
 from nicegui import ui
 
@@ -16,14 +16,18 @@ from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.job_state import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
+from seaway.web.pages.jobs.columns import COLUMNS, DATES, DEFAULT_COLUMNS, SORTS, csv_of, lasted_s, moment_of
+from seaway.web.pages.jobs.job import priority_of
 from seaway.web.parts.cordon import on_act
+from seaway.web.parts.form import Field, Form, confirm, notify
 from seaway.web.reasons import ORDER, gpus
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from nicegui.elements.mixins.value_element import ValueElement
 
-    from seaway.wire.job_out import JobCount, JobPage
+    from seaway.client.call import Call
+    from seaway.wire.job_out import JobCount, JobOut, JobPage
 
 PAGE = 50
 """Number of jobs on a page."""
@@ -36,11 +40,17 @@ AGED_S = 10.0
 
 PLACED = frozenset(state.value for state in JobState if state.placed)
 
-FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by")
+FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by", *DATES)
 """Filters except the state, by their names in the API and in addresses."""
 
-BESIDE = ("label", "submitted_by")
-"""Filters that only an address can set. The page shows a chip to remove each of them."""
+BESIDE = ("label", "submitted_by", "ended_from", "ended_until")
+"""Filters with a chip to remove each of them."""
+
+MAX_EXPORT = 10_000
+"""Maximum number of jobs in an exported file."""
+
+AT_ONCE = 8
+"""Number of requests at the same time when an action concerns several jobs."""
 
 
 async def build(visit: Visit) -> None:
@@ -63,6 +73,11 @@ class _Jobs:
         self._wanted = {name: query[name] for name in FILTERS if query.get(name)}
         self._states, self._strange = states_of(query.get("state", ""))
         self._after = query.get("after", "")
+        self._sort = query.get("sort", "")
+        given = [each for each in query.get("columns", "").split(",") if each in COLUMNS]
+        self._columns = given or list(DEFAULT_COLUMNS)
+        self._picked: dict[str, JobOut] = {}
+        self._beside: dict[str, ValueElement[Any]] = {}  # inputs of filters that also have a chip
         self._typing, self._looking = Latest(visit), Latest(visit)
         self._page: JobPage | None = None
         self._count: JobCount | None = None
@@ -73,9 +88,12 @@ class _Jobs:
             await self._filters()
             self._chips = Fragment("job_chips", self.words)
             on_act(self._chips, self._chosen)
+            self._bulk = Fragment("jobs_bulk", self.words)
+            on_act(self._bulk, self._bulk_chosen)
             self._wrong = ui.label().classes("form-error").props("role=alert")
             self._wrong.set_visibility(False)
             self._table = Fragment("jobs", self.words)
+            on_act(self._table, self._table_chosen)
             self._pager = Fragment("jobs_pager", self.words)
         await self._look()
         ui.timer(AGED_S, self._draw)
@@ -95,10 +113,158 @@ class _Jobs:
                 tenants = (await visit.ask(tenancy.tenants())).tenants
                 self._select("tenant", words("Tenant"), [each.name for each in tenants])
             self._select("cluster", words("Cluster"), [each.name for each in clusters.clusters])
+            mine = ui.checkbox(words("My jobs"), value=self._wanted.get("submitted_by") == visit.who.name)
+            self._beside["submitted_by"] = mine
+            mine.on_value_change(lambda e: self._typed("submitted_by", visit.who.name if e.value else ""))
             if visit.may("user"):
                 with ui.link(target="/submit").classes("button filters-end"):
                     ui.icon("add").props("aria-hidden=true")
                     ui.label(words("Submit a job"))
+        with ui.element("div").classes("filters"):
+            label = ui.input(words("Label"), value=self._wanted.get("label", ""), on_change=self._label_typed)
+            label.props("outlined dense clearable autocomplete=off placeholder=key=value").classes("filter")
+            self._beside["label"] = label
+            for name, title in (
+                ("submitted_from", words("Submitted from")),
+                ("submitted_until", words("Submitted until")),
+            ):
+                self._date(name, title)
+            titles = {name: words(title) for name, title in COLUMNS.items()}
+            columns = ui.select(titles, label=words("Columns"), value=self._columns, multiple=True)
+            columns.props("outlined dense options-dense").classes("filter")
+            columns.on_value_change(lambda event: self._columns_chosen(event.value))
+            await self._saved_filters()
+            export = ui.button(words("Export CSV"), icon="download", on_click=self._export)
+            export.props("flat dense no-caps").classes("filters-end")
+
+    def _date(self, name: str, title: str) -> None:
+        chosen = self._wanted.get(name, "")[:10]
+        picked = ui.input(title, value=chosen, on_change=lambda event: self._typed(name, event.value))
+        picked.props("outlined dense clearable type=date stack-label").classes("filter")
+
+    async def _label_typed(self, event: Any) -> None:  # noqa: ANN401  # events of the library
+        """Filter by a label once it has a value."""
+        text = (event.value or "").strip()
+        if not text or "=" in text.strip("="):
+            await self._typed("label", text)
+
+    async def _saved_filters(self) -> None:
+        """Draw the saved filters of the user, with buttons to save and to delete one."""
+        words = self.words
+        listed = (await self.visit.ask(jobs.saved_filters())).filters
+        queries = {each.name: each.query for each in listed}
+        here = {name: value for name, value in self._view().items() if value}
+        current = next((name for name, query in queries.items() if dict(parse_qsl(query)) == here), None)
+        chosen = ui.select(list(queries), label=words("Saved filters"), value=current)
+        chosen.props("outlined dense options-dense").classes("filter")
+        chosen.on_value_change(lambda event: ui.navigate.to(f"/jobs?{queries[event.value]}"))
+        chosen.set_visibility(bool(queries))
+        save = ui.button(icon="bookmark_add", on_click=lambda: self._save(current or "")).props("flat dense round")
+        save.props(f'aria-label="{words("Save these filters")}" title="{words("Save these filters")}"')
+        if current:
+            drop = ui.button(icon="bookmark_remove", on_click=lambda: self._drop(current)).props("flat dense round")
+            drop.props(f'aria-label="{words("Delete this saved filter")}" title="{words("Delete this saved filter")}"')
+
+    def _save(self, name: str) -> None:
+        words = self.words
+
+        async def send(given: dict[str, Any]) -> None:
+            if not given["name"]:
+                raise RejectedError(words("Give it a name."), where="name")
+            query = urlencode({name: value for name, value in self._view().items() if value})
+            await self.visit.ask(jobs.put_saved_filter(given["name"], query))
+            ui.navigate.to(f"/jobs?{query}")
+
+        field = Field("name", words("Name"), value=name, hint=words("Filters, order and columns of this page."))
+        Form(words, words("Save these filters"), [field], words("Save"), send)
+
+    def _drop(self, name: str) -> None:
+        words = self.words
+
+        async def do() -> None:
+            await self.visit.ask(jobs.delete_saved_filter(name))
+            ui.navigate.to(f"/jobs?{urlencode({name: value for name, value in self._view().items() if value})}")
+
+        text = words("Jobs are not affected.")
+        confirm(words, words("Delete the saved filter {name}?", name=name), text, words("Delete"), do)
+
+    async def _columns_chosen(self, columns: list[str]) -> None:
+        self._columns = [name for name in COLUMNS if name in columns]
+        self.visit.keep(**self._view())
+        await self._look()
+
+    async def _table_chosen(self, act: str, name: str) -> None:
+        """Sort by a column, or select jobs."""
+        if act == "sort":
+            first = SORTS[name]
+            other = first.removeprefix("-") if first.startswith("-") else f"-{first}"
+            self._sort = other if self._sort == first or (not self._sort and first == "-submitted") else first
+            self._sort = "" if self._sort == "-submitted" else self._sort
+            await self._restart()
+            return
+        page = self._page.jobs if self._page else []
+        if act == "pick-all":
+            every = all(job.id in self._picked for job in page)
+            self._picked = {} if every else {**self._picked, **{job.id: job for job in page}}
+        elif act == "pick":
+            found = {job.id: job for job in page if job.id == name}
+            self._picked = (
+                {key: job for key, job in self._picked.items() if key != name}
+                if name in self._picked
+                else {**self._picked, **found}
+            )
+        self._draw()
+
+    def _bulk_chosen(self, act: str, _: str) -> None:
+        """Open the dialog of an action on the selected jobs."""
+        words, number = self.words, len(self._picked)
+        if act == "clear":
+            self._picked = {}
+            self._draw()
+        elif act == "priority":
+
+            async def send(given: dict[str, Any]) -> None:
+                wanted = priority_of(str(given["priority"]))
+                await self._do_all(lambda job: jobs.update(job, {"priority": wanted}))
+
+            field = Field("priority", words("Priority"), value="0", hint=words("Priority; higher goes first."))
+            title = words("Change the priority of {n} jobs", n=number)
+            Form(words, title, [field], words("Change"), send)
+        else:
+            calls: dict[str, tuple[str, str, Callable[[str], Call[JobOut]]]] = {
+                "cancel": (words("Cancel {n} jobs?", n=number), words("Cancel jobs"), jobs.cancel),
+                "suspend": (words("Suspend {n} jobs?", n=number), words("Suspend"), jobs.suspend),
+                "resume": (words("Resume {n} jobs?", n=number), words("Resume"), jobs.resume),
+            }
+            title, verb, call = calls[act]
+            names = ", ".join([job.name for job in self._picked.values()][:5]) + (" …" if number > 5 else "")
+            confirm(words, title, names, verb, lambda: self._do_all(call))
+
+    async def _do_all(self, call: Callable[[str], Call[JobOut]]) -> None:
+        """Send a call for each selected job. Those that fail stay selected, and the page shows the first reasons."""
+        words, turns, wrong = self.words, asyncio.Semaphore(AT_ONCE), dict[str, str]()
+
+        async def do(job: JobOut) -> None:
+            async with turns:
+                try:
+                    await self.visit.ask(call(job.id))
+                except SeawayError as error:
+                    wrong[job.id] = f"{job.name}: {error}"
+
+        picked = self._picked
+        await asyncio.gather(*map(do, picked.values()))
+        self._picked = {job_id: job for job_id, job in picked.items() if job_id in wrong}
+        done = words("{n} of {total} jobs changed.", n=len(picked) - len(wrong), total=len(picked))
+        notify(done, "\n".join(list(wrong.values())[:5]))
+        self._draw()
+
+    async def _export(self) -> None:
+        """Download the jobs that match as CSV, in the order of the list and with all columns."""
+        found = jobs.jobs(limit=MAX_EXPORT, gpu_hours=True, **self._wanted_query())  # type: ignore[arg-type]
+        rows = await self.visit.all(found)
+        ui.download.content(csv_of(rows), "jobs.csv", "text/csv")
+        if len(rows) == MAX_EXPORT:
+            notify(self.words("The file has the first {n} jobs.", n=MAX_EXPORT))
 
     def _select(self, name: str, label: str, options: list[str]) -> ValueElement[str | None]:
         there = self._wanted.get(name)
@@ -117,6 +283,8 @@ class _Jobs:
         """Toggle a state, or remove another filter. Without any state, all jobs are selected."""
         if act == "drop":
             self._wanted.pop(name, None)
+            if name in self._beside:
+                self._beside[name].value = type(self._beside[name].value)()
         elif not name:
             self._states = []
         elif name in self._states:
@@ -129,21 +297,34 @@ class _Jobs:
     async def _restart(self) -> None:
         """Show the first page for the current filters."""
         self._after, self._strange = "", []
-        self.visit.keep(**self._query(), after=None)
+        self.visit.keep(**self._view(), after=None)
         await self._look()
 
     def _query(self) -> dict[str, str]:
         return {**{name: self._wanted.get(name, "") for name in FILTERS}, "state": ",".join(self._states)}
 
+    def _view(self) -> dict[str, str]:
+        """Return the query parameters of the page, except those of the page of the list."""
+        columns = "" if self._columns == list(DEFAULT_COLUMNS) else ",".join(self._columns)
+        return {**self._query(), "sort": self._sort, "columns": columns}
+
+    def _filter(self) -> dict[str, str]:
+        """Return the filters of the API except the state."""
+        return {name: moment_of(name, value) for name, value in self._wanted.items() if value}
+
+    def _wanted_query(self) -> dict[str, object]:
+        """Return the filters of the API, and the order."""
+        states = {"state": self._states} if self._states else {}
+        return {**self._filter(), **states, **({"sort": self._sort} if self._sort else {})}
+
     async def _look(self) -> None:
         """Follow only the list with the current filters."""
         turn = self._looking.begin()
-        wanted = {name: value for name, value in self._wanted.items() if value}
-        states = {"state": self._states} if self._states else {}
-        listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **states)  # type: ignore[arg-type]
+        wanted, held = self._wanted_query(), {"gpu_hours": True} if "gpu_hours" in self._columns else {}
+        listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **held)  # type: ignore[arg-type]
         try:
             await turn.follow(listed.first, self._received)
-            if await turn.follow(jobs.count(**wanted), self._counted):
+            if await turn.follow(jobs.count(**self._filter()), self._counted):  # type: ignore[arg-type]
                 self._say(self._not_there())
         except RejectedError as error:
             if error.where != "after":
@@ -179,13 +360,30 @@ class _Jobs:
         if self._page is None or self._count is None:
             return
         page, count, states = self._page, self._count, self._states
-        query = {name: value for name, value in self._query().items() if value}
+        query = {name: value for name, value in self._view().items() if value}
         beside = {name: query[name] for name in BESIDE if name in query}
         self._chips.show_of([count], lambda: _chips(count, states, beside), *states, *beside.items())
-        self._table.show_of([page], lambda: _table(page, query), time.monotonic() // AGED_S, *query.items())
+        may, picked = self.visit.may("user"), frozenset(self._picked)
+        shown = {**query, "": self._sort}
+        self._table.show_of(
+            [page],
+            lambda: _table(page, query, self._columns, self._sort, picked if may else None),
+            time.monotonic() // AGED_S,
+            may,
+            picked,
+            *self._columns,
+            *shown.items(),
+        )
+        self._bulk.element.set_visibility(bool(picked))
+        self._bulk.show(number=len(picked))
         total = sum(count.states.get(state, 0) for state in states) if states else count.total
         older = urlencode({**query, "after": page.next}) if page.next else ""
-        self._pager.show(total=total, newest=urlencode(query) if self._after else None, older=older)
+        self._pager.show(
+            total=total,
+            newest=urlencode(query) if self._after else None,
+            older=older,
+            sorted=bool(self._sort),
+        )
 
 
 def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) -> dict[str, object]:
@@ -194,11 +392,20 @@ def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) ->
     return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": beside}
 
 
-def _table(page: JobPage, query: Mapping[str, str]) -> dict[str, object]:
+def _table(
+    page: JobPage, query: Mapping[str, str], columns: Sequence[str], sort: str, picked: frozenset[str] | None
+) -> dict[str, object]:
+    """Return the variables of the table; `picked` has the selected jobs, or is None if none can be selected."""
+    narrowed = any(name in query for name in (*FILTERS, "state"))
     return {
         "jobs": page.jobs,
         "gpus": gpus,
         "placed": PLACED,
-        "narrowed": bool(query),
+        "narrowed": narrowed,
         "name": query.get("name", ""),
+        "columns": [(name, COLUMNS[name]) for name in columns],
+        "sort": sort or "-submitted",
+        "sorts": SORTS,
+        "picked": picked,
+        "lasted": lasted_s,
     }

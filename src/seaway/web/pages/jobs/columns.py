@@ -1,0 +1,112 @@
+"""Columns of the list of jobs, filters by date, and exported files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seaway.wire.job_out import JobOut
+
+DATES = ("submitted_from", "submitted_until", "ended_from", "ended_until")
+"""Filters by time: a date, or a time with its zone."""
+
+COLUMNS = {
+    "placement": "Placement",
+    "request": "Request",
+    "queue": "Queue",
+    "tenant": "Tenant",
+    "priority": "Priority",
+    "labels": "Labels",
+    "submitted": "Submitted",
+    "started": "Started",
+    "ended": "Ended",
+    "duration": "Duration",
+    "gpu_hours": "GPU-hours",
+}
+"""Columns to choose, besides the job and its state, with their titles in English."""
+
+DEFAULT_COLUMNS = ("placement", "request", "queue", "tenant", "priority", "submitted")
+
+SORTS = {
+    "name": "name",
+    "state": "state",
+    "queue": "queue",
+    "tenant": "tenant",
+    "submitted": "-submitted",
+    "started": "-started",
+    "ended": "-ended",
+    "duration": "-duration",
+    "gpu_hours": "-gpu_hours",
+}
+"""Sortable columns, and their order after the first click."""
+
+
+def lasted_s(job: JobOut) -> float | None:
+    """Return the seconds since the first start of a job, until its end or until now; None if it never started."""
+    if not job.started_at:
+        return None
+    end = datetime.fromisoformat(job.ended_at) if job.ended_at else datetime.now(UTC)
+    return (end - datetime.fromisoformat(job.started_at)).total_seconds()
+
+
+def moment_of(name: str, value: str) -> str:
+    """Return a filter as the API needs it. A date in UTC is its start, or at the end of a range its end."""
+    if name not in DATES or len(value) > len("2026-11-21"):
+        return value
+    try:
+        day = date.fromisoformat(value) + timedelta(days=name.endswith("_until"))
+    except (ValueError, OverflowError):
+        return value
+    return f"{day.isoformat()}T00:00:00Z"
+
+
+FIELDS = (
+    "id",
+    "name",
+    "tenant",
+    "queue",
+    "state",
+    "reason",
+    "priority",
+    "replicas",
+    "clusters",
+    "nodes",
+    "submitted_by",
+    "submitted_at",
+    "started_at",
+    "ended_at",
+    "duration_s",
+    "gpu_hours",
+    "labels",
+)
+"""Columns of an exported file."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of texts that spreadsheets would run as formulas."""
+
+
+def csv_of(rows: Sequence[JobOut]) -> bytes:
+    """Return jobs as CSV (RFC 4180), in UTF-8."""
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\r\n")
+    writer.writerow(FIELDS)
+    writer.writerows(list(_cells(job)) for job in rows)
+    return made.getvalue().encode()
+
+
+def _cells(job: JobOut) -> Iterator[object]:
+    seconds = lasted_s(job)
+    labels = job.spec.get("labels") or {}
+    own = {
+        "duration_s": None if seconds is None else round(seconds),
+        "clusters": " ".join(job.clusters),
+        "nodes": " ".join(job.nodes),
+        "labels": " ".join(f"{name}={value}" for name, value in labels.items()),
+    }
+    for name in FIELDS:
+        value = own[name] if name in own else getattr(job, name)
+        yield f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
