@@ -48,7 +48,7 @@ LISTS = (
     ("history",),
     ("history", "cluster", "--span", "hour"),
     ("history", "queue", "--span", "month", "--tenant", "default", "--queue", "default"),
-    ("jobs", "--finished", "--ended-since", "7d", "--sort", "-gpu_hours", "--mine"),
+    ("jobs", "--mine", "--sort", "-gpu_hours"),
     ("gateways",),
     ("queues",),
     ("queues", "show", "default"),
@@ -79,6 +79,19 @@ def test_lists_and_details_have_all_output_formats(cli: Cli) -> None:
         assert shown["json"].body == yaml.safe_load(shown["yaml"].out)
         assert shown["table"].out
         assert "{" not in shown["name"].out
+
+
+def test_finished_jobs_have_their_times_and_gpu_hours(cli: Cli, job: str) -> None:
+    """They are found by their end, in any order; options that do not belong together are rejected."""
+    assert cli("cancel", job).code == 0
+    cli.step(4)
+    listed = cli("jobs", "--finished", "--ended-since", "2001-01-01", "--sort", "-gpu_hours", "-o", "json").body
+    (found,) = listed["jobs"]
+    assert (found["id"], found["state"], found["gpu_hours"] is None) == (job, "cancelled", False)
+    assert "GPU-HOURS" in cli("jobs", "--finished").out
+    for arguments in (("--waiting", "--sort", "name"), ("--tree", "--sort", "name"), ("--mine", "--by", "me")):
+        wrong = cli("jobs", *arguments)
+        assert (wrong.code, "cannot be used with" in wrong.err) == (2, True), arguments
 
 
 @pytest.mark.usefixtures("job")

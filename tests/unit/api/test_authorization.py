@@ -45,6 +45,9 @@ OF_AGENTS = {"submit_report": (), "confirm_applied": (), "list_targets": (Role.O
 OF_JOINS = {"get_join_script", "send_join_kubeconfig"}
 """Operations that require the token of a join's command."""
 
+OWN = {"put_saved_filter", "delete_saved_filter"}
+"""Operations that change what only the caller sees, which every role may do."""
+
 CONTENT = {"get_logs", "get_manifest"}
 """Operations that may return secrets of a job, which a monitor does not get."""
 
@@ -154,7 +157,7 @@ async def test_a_monitor_reads_all_tenants_and_changes_nothing(rig: Rig) -> None
         text = (await client.get("/metrics")).text
         assert {"seaway_ready", "seaway_http_requests_total"} <= {line.partition("{")[0] for line in text.split()}
         for name, method, path, _ in operations(rig):
-            if method != "GET":
+            if method != "GET" and name not in OWN:
                 answer = await client.request(method, filled(path, jobs[0]), json=BODIES.get(name))
                 assert answer.status_code == 403, name
         for part in ("logs", "logs/follow", "manifest"):
