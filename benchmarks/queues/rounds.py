@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -14,7 +15,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.api.http.server import tuned_gc
 from seaway.application.changes import Change
-from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Queue
 from tests.fakes.control_plane import SmallControlPlane
@@ -36,6 +37,9 @@ SHARE = 0.8
 
 ONE_GPU = Demand(ResourceRequest(4000, 32_000, 1, 0, 100, 1000))
 
+MODELS = tuple((f"model-{at}", 81_920) for at in range(8))
+"""GPU models of a fleet on which jobs need single ones, with their memory, MiB."""
+
 
 def queue_rounds(seed: int) -> Result:
     """Measure rounds with 1,000 queues in three levels, 100,000 waiting jobs and 10,000 GPUs, and preemption."""
@@ -48,6 +52,7 @@ def queue_rounds(seed: int) -> Result:
         {"when": f"{len(leaves):,} queues in three levels", "jobs_per_s": round(many)},
         *_full(tree, leaves, [JobSpec("one", ONE_GPU)] * WAITING, "equal"),
         *_full(tree, leaves, unlike(seed), "distinct"),
+        *_full(tree, leaves, _needing_models(), f"equal, three in five of one of {len(MODELS)} models", MODELS),
     ]
     decisions, slow = preemption(seed)
     longest_ms = max(row["longest_round_ms"] for row in rows if "longest_round_ms" in row)
@@ -56,6 +61,13 @@ def queue_rounds(seed: int) -> Result:
     missed += slow
     notes = [f"{GPUS:,} GPUs, {WAITING:,} waiting jobs, a store in memory; CPU time"]
     return Result("queue-rounds", rows + decisions, notes, missed=missed)
+
+
+def _needing_models() -> list[JobSpec]:
+    """Return jobs of one GPU, of which some need a model, all of a queue the same one."""
+    kinds = [ONE_GPU, ONE_GPU, *(replace(ONE_GPU, devices=DeviceRules(models=frozenset({name}))) for name, _ in MODELS)]
+    needs = [kinds[at % 5] if at % 5 < 2 else kinds[2 + at % len(MODELS)] for at in range(WIDTH**3)]
+    return [JobSpec("one", needs[at % len(needs)]) for at in range(WAITING)]
 
 
 def three_levels() -> list[Queue]:
@@ -69,9 +81,9 @@ def three_levels() -> list[Queue]:
     return [*tops, *middle, *leaves]
 
 
-def _plane(queues: list[Queue]) -> SmallControlPlane:
-    clock = Passing()
-    plane = SmallControlPlane(SimulatedBackends(many_nodes(), clock, Options(waits=False)), clock=clock)
+def _plane(queues: list[Queue], models: Sequence[tuple[str, int]] = ()) -> SmallControlPlane:
+    clock, nodes = Passing(), many_nodes(models) if models else many_nodes()
+    plane = SmallControlPlane(SimulatedBackends(nodes, clock, Options(waits=False)), clock=clock)
     if queues:
         plane.writer.commit([Change(put=list(queues))])
     plane.settle()
@@ -94,9 +106,11 @@ def _rate(queues: list[Queue], leaves: list[str]) -> float:
         return PLACED / (time.process_time() - began_s)
 
 
-def _full(queues: list[Queue], leaves: list[str], waiting: list[JobSpec], which: str) -> list[dict[str, Any]]:
+def _full(
+    queues: list[Queue], leaves: list[str], waiting: list[JobSpec], which: str, models: Sequence[tuple[str, int]] = ()
+) -> list[dict[str, Any]]:
     """Measure rounds on a full fleet, with the garbage collector as in a server."""
-    plane = _plane(queues)
+    plane = _plane(queues, models)
     waiting = [replace(each, queue=leaves[at % len(leaves)]) for at, each in enumerate(waiting)]
     whole = Demand(ResourceRequest(32_000, 256_000, 8, 0, 100, 1000))
     running = plane.submit(*[JobSpec("whole", whole, queue=waiting[at].queue) for at in range(GPUS // 8)])
