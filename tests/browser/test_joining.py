@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import FilePayload, expect
+from playwright.sync_api import Browser, FilePayload, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen, looking
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer
+from tests.integration.running import running
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +72,31 @@ def test_an_admin_uploads_a_kubeconfig_and_sees_the_checks(
         assert hindrances(page) == []
         page.locator(".join").get_by_role("button", name=said[4]).click()
         expect(page.locator(".join")).to_have_count(0)
+
+
+def test_a_cluster_is_joined_and_left_on_the_page(browser: Browser, kubeconfig: str, tmp_path: Path) -> None:
+    """A bad name is reported at its field; a server with simulated clusters says when it uses the cluster."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with running(folder) as server:
+        token = server.client.headers["authorization"].removeprefix("Bearer ")
+        assert server.client.post("/api/v1/fleet/joins", json={"kubeconfig": kubeconfig}).status_code == 201
+        with looking(browser, str(server.client.base_url).rstrip("/"), token) as looker:
+            page = looker.open(PATH)
+            page.get_by_role("button", name="Join gpu-east").click()
+            dialog = page.get_by_role("dialog", name="Join gpu-east")
+            dialog.get_by_role("textbox", name="Name").fill("No/name")
+            page.keyboard.press("Enter")
+            expect(dialog.get_by_role("alert").filter(has_text="is not a valid cluster name")).to_be_visible()
+            dialog.get_by_role("textbox", name="Name").fill("gpu-west")
+            page.keyboard.press("Enter")
+            expect(dialog).to_have_count(0)
+            expect(page.get_by_text("uses joined clusters after a restart")).to_be_visible()
+            page.get_by_role("button", name="Leave cluster gpu-west").click()
+            page.get_by_role("dialog").get_by_role("button", name="Leave", exact=True).click()
+            expect(page.get_by_text("Cluster gpu-west was left")).to_be_visible()
+            expect(page.get_by_role("button", name="Leave cluster gpu-west")).to_have_count(0)
+        assert list(folder.glob("kubeconfigs/*.yaml")) == []
 
 
 def test_an_admin_gets_a_command_and_others_do_not(look: Look) -> None:

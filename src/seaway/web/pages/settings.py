@@ -228,7 +228,8 @@ async def show_clusters(visit: Visit) -> None:
     joined: set[str] = set()
 
     def draw() -> None:
-        fragment.show(clusters=list(there.values()), may=visit.may("operator"), admin=admin, joined=joined)
+        later = sorted(joined - there.keys())
+        fragment.show(clusters=list(there.values()), may=visit.may("operator"), admin=admin, joined=joined, later=later)
 
     def callback(value: ClusterList) -> None:
         there.clear()
