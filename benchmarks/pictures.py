@@ -1,24 +1,27 @@
-"""Screenshots of pages and of `seaway top` for the README, from a demo: `script/pictures`."""
+"""Screenshots of pages and of `seaway top`, and an animated tour, for the docs, from a demo: `script/pictures`."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from playwright.sync_api import BrowserContext
+from PIL import Image
+from playwright.sync_api import BrowserContext, Page
 from rich.progress import track
 
 from benchmarks.api.server import Served, served
 from benchmarks.record import ROOT
 from seaway import AsyncClient, Client
+from seaway.client.calls.queues import QueueFields
 from seaway.client.calls.service import me
 from seaway.terminal.app import Top
 from seaway.web.cookies import THEME, TOKEN
@@ -39,6 +42,14 @@ TOP_SIZE = (130, 32)
 TOP_KEYS = ("down", "enter", "down", "down", "right", "down", "right")
 """Keys that expand a cluster, its second node, and the first device of that."""
 
+QUEUES: dict[str, QueueFields] = {
+    "production": {"guarantee": {"gpus": 40}},
+    "serving": {"parent": "production", "guarantee": {"gpus": 12}, "weight": 2},
+    "training": {"parent": "production", "guarantee": {"gpus": 16}},
+    "research": {"guarantee": {"gpus": 12}, "limit": {"gpus": 64}},
+}
+"""Queues, parents before their children."""
+
 TENANTS = ("vision", "speech", "research", "recommend")
 SETTLE_S = 4.0
 """Time before screenshots, until the use of devices has been measured."""
@@ -52,7 +63,52 @@ PICTURES = (
 )
 """Name, path and theme."""
 
-NAMES = (*(name for name, _, _ in PICTURES), TOP)
+TOUR = "tour"
+TOUR_SIZE = (1200, 760)
+"""Size of the window during the tour, pixels."""
+
+FRAME_WIDTH = 800
+"""Width of the frames of the animation, pixels."""
+
+FRAME_S = 10
+"""Time to read a frame, seconds."""
+
+COLOURS = 40
+
+SCENES: tuple[tuple[str, str, Callable[[Page], object]], ...] = (
+    ("Three clusters, and every slice of every GPU: free and used, with running and waiting jobs.", "/", lambda _: 0),
+    (
+        "A card holds slices of several jobs. Whole devices and slices share one node.",
+        "/fleet?cluster=cluster-2",
+        lambda _: 0,
+    ),
+    ("Write a job. Its place is tried on the live fleet while you type.", "/submit", lambda page: _write(page, "16GB")),
+    (
+        "Ask for too much, and the page says which nodes refuse it, and why.",
+        "/submit",
+        lambda page: _write(page, "600GB"),
+    ),
+    ("A running job: its place, its devices, and what happened to it.", "/jobs/serve-1", lambda _: 0),
+    ("Jobs of all tenants, by state, queue and cluster.", "/jobs", lambda _: 0),
+    ("Why does it wait? By cluster and reason, with changes that admit it.", "/jobs/{job}?tab=why", lambda _: 0),
+    ("Queues share the fleet: guarantees, limits, borrowed GPUs, and who is ahead.", "/queues", lambda _: 0),
+    ("Running jobs, and the planned starts of waiting ones.", "/schedule", lambda _: 0),
+    ("Agents measure the links between users and clusters. Jobs can set bounds.", "/network", lambda _: 0),
+    ("The policy of each queue, and what another one would have done.", "/policies", lambda _: 0),
+    ("What if a cluster fails? See which jobs move where before it does.", "/whatif?lose=cluster-2", lambda _: 0),
+)
+"""Caption, path, and what the visitor does there, for each scene of the tour."""
+
+CAPTION = """(text) => {
+    const bar = document.createElement("div");
+    bar.textContent = text;
+    bar.style.cssText = "position:fixed;left:0;right:0;bottom:0;z-index:99999;padding:14px 24px;background:#0b2239;"
+        + "color:#fff;font:600 22px/1.3 system-ui,sans-serif";
+    document.body.append(bar);
+}"""
+"""Shows a caption at the bottom of the window."""
+
+NAMES = (*(name for name, _, _ in PICTURES), TOP, TOUR)
 
 WHOLE = """([window, margin]) => {
     const framed = (style) => parseFloat(style.borderTopWidth) && parseFloat(style.borderTopLeftRadius);
@@ -97,10 +153,42 @@ def draw(server: Served, names: Sequence[str], out: Path) -> None:
         for name, path, theme in track([each for each in PICTURES if each[0] in names], "pictures"):
             context.add_cookies([{"name": THEME, "value": theme, "url": server.url}])
             take(context, server.url + path.format(job=job), out / f"{name}.png")
+        if TOUR in names:
+            context.add_cookies([{"name": THEME, "value": "light", "url": server.url}])
+            animate(list(scenes(context, server.url, job)), out / f"{TOUR}.gif")
         if terminal:
             page = context.new_page()
             page.set_content(terminal)
             page.locator("svg").screenshot(path=out / f"{TOP}.png", omit_background=True)
+
+
+def scenes(context: BrowserContext, url: str, job: str) -> Iterator[Image.Image]:
+    """Yield the frames of the tour."""
+    width, height = TOUR_SIZE
+    for caption, path, act in track(SCENES, TOUR):
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        load(page, url + path.format(job=job))
+        act(page)
+        page.evaluate(CAPTION, caption)
+        drawn = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        yield drawn.resize((FRAME_WIDTH, FRAME_WIDTH * height // width), Image.Resampling.LANCZOS)
+        page.close()
+
+
+def _write(page: Page, memory: str) -> None:
+    """Fill the form of a job, and wait for its trial."""
+    page.get_by_label("Name").fill("my-first-job")
+    page.get_by_label("GPUs", exact=True).fill("2")
+    page.get_by_label("Memory of each GPU").fill(memory)
+    page.keyboard.press("Tab")
+    page.wait_for_timeout(1_500)
+
+
+def animate(frames: Sequence[Image.Image], file: Path) -> None:
+    """Write frames as an animation that repeats."""
+    small = [each.quantize(COLOURS, dither=Image.Dither.NONE) for each in frames]
+    small[0].save(file, save_all=True, append_images=small[1:], duration=1000 * FRAME_S, loop=0, optimize=True)
 
 
 async def top(server: Served) -> str:
@@ -121,10 +209,12 @@ def fill(server: Served) -> str:
     with Client(server.url, server.token) as client:
         for tenant in TENANTS:
             client.put_tenant(tenant)
+        for queue, rules in QUEUES.items():
+            client.put_queue(queue, **rules)
         submitted = [client.submit(body) for body in bodies()]
         waits = client.submit(
             {
-                **one("retrain", "research", gpus=2, memory="40GB", cores=100, replicas=24),
+                **one("retrain", "research", gpus=2, memory="40GB", cores=WHOLE_PERCENT, replicas=24),
                 "gateway": "gw-4",
                 "network": NEAR,
             }
@@ -133,6 +223,7 @@ def fill(server: Served) -> str:
     return str(waits.id)
 
 
+WHOLE_PERCENT = 100
 NEAR = {"max_latency": "20ms"}
 
 
@@ -142,7 +233,7 @@ def bodies() -> Iterator[dict[str, Any]]:
     for number in range(46):
         tenant = TENANTS[number % len(TENANTS)]
         if number % 5 == 0:
-            yield one(f"train-{number}", tenant, gpus=random.choice((1, 2, 4)), memory="14GB", cores=100)
+            yield one(f"train-{number}", tenant, gpus=random.choice((1, 2, 4)), memory="14GB", cores=WHOLE_PERCENT)
         else:
             cores, memory = random.choice(((20, "4GB"), (30, "8GB"), (50, "12GB"), (25, "6GB")))
             yield one(f"serve-{number}", tenant, gpus=1, memory=memory, cores=cores, replicas=random.choice((1, 2, 3)))
@@ -152,18 +243,24 @@ def one(name: str, tenant: str, *, gpus: int, memory: str, cores: int, replicas:
     """Return the body of a submit."""
     resources = {"cpu": "2", "memory": "8GB", "gpus": gpus, "gpu_memory": memory, "gpu_cores": f"{cores}%"}
     run = {"image": "server:1", "command": ["sleep", "inf"]}
-    return {"name": name, "tenant": tenant, "replicas": replicas, "resources": resources, "run": run}
+    queue = "research" if tenant == "research" else "training" if cores == WHOLE_PERCENT else "serving"
+    return {"name": name, "tenant": tenant, "queue": queue, "replicas": replicas, "resources": resources, "run": run}
 
 
 def take(context: BrowserContext, url: str, file: Path) -> None:
     """Make the screenshot of a page, down to its last complete card."""
     page = context.new_page()
-    page.goto(url)
-    page.wait_for_function("() => window.did_handshake === true")
-    page.wait_for_timeout(1_500)
+    load(page, url)
     height = page.evaluate(WHOLE, [SIZE[1], MARGIN])
     page.screenshot(path=file, clip={"x": 0, "y": 0, "width": SIZE[0], "height": height})
     page.close()
+
+
+def load(page: Page, url: str) -> None:
+    """Open a page, and wait until it shows its figures."""
+    page.goto(url)
+    page.wait_for_function("() => window.did_handshake === true")
+    page.wait_for_timeout(1_500)
 
 
 if __name__ == "__main__":

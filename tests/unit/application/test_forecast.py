@@ -66,6 +66,17 @@ def test_a_start_behind_a_job_without_an_end_is_unknown() -> None:
     assert starts_s(made) == {"c": None}
 
 
+@pytest.mark.parametrize("lasts_s", [100, None])
+def test_a_job_that_does_not_fit_is_not_expected_now(lasts_s: int | None) -> None:
+    """There is enough in total, but not on one node: it starts when a job ends, if that is known."""
+    made = scene()
+    for name in ("alpha", "beta"):
+        submit_all(made, [name], gpus=1, clusters={name}, expected_duration_s=lasts_s)
+    made.plane.run(10)
+    submit_all(made, "c")
+    assert starts_s(made) == {"c": 90 + START_S if lasts_s else None}
+
+
 def test_a_limit_delays_the_expected_start() -> None:
     """A job that has room in the fleet waits for the end of a job that holds its queue's limit."""
     made = scene()

@@ -314,6 +314,17 @@ class Waiting:
         """Return all waiting jobs, unordered."""
         return self._entries.values()
 
+    def refused(self) -> frozenset[str]:
+        """Return the IDs of the jobs of kinds that have been tried on the present fleet and do not fit."""
+        return frozenset(
+            entry.record.id
+            for lane in self._all_lanes()
+            for kind, line in lane.kinds.items()
+            if self._is_refused(lane, kind)
+            for _, _, entry in line.heap
+            if self._waits(entry)
+        )
+
     def first(self, tenant: str, queue: str) -> Entry | None:
         """Return the first job of a tenant in a queue."""
         lane = self._lane((queue, tenant))

@@ -182,7 +182,8 @@ class WhatIf:
             ]
             records = [live.jobs[attempt.job_id] for attempt, _ in held]
             jobs = {each.id: (each, live.history.runs(each.spec, each.submitted_by)) for each in records}
-            state = self._controller.forecast.state()
+            # Both plans count amounts only: which jobs do not fit is known for the present fleet, and not for another.
+            state = replace(self._controller.forecast.state(), refused=frozenset())
             fleet = live.fleet.fleet() if replays else Fleet(())
             reserved = [
                 (reservations.own(entry), entry, Reserved(entry.job, each.placements, starts_ns and starts_ns - now_ns))

@@ -2,8 +2,9 @@
 
 The plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the earliest start
 that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a start is an
-estimate. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing is known
-is planned with the median of the latest runs.
+estimate. A job that has been tried on the present fleet and does not fit starts at the earliest when a job or a
+reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing is
+known is planned with the median of the latest runs.
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ class PlanState:
         Later displacements by job ID: the attempts that end for it, and the time, seconds from now.
     typical_s
         Duration that stands for unknown ones, seconds; None if none does.
+    refused
+        IDs of the jobs that do not fit on the present fleet.
     """
 
     now_ns: int
@@ -125,6 +128,7 @@ class PlanState:
     winners: frozenset[str] = frozenset()
     foreseen: Mapping[str, tuple[frozenset[Key], int]] = field(default_factory=dict)
     typical_s: int | None = None
+    refused: frozenset[str] = frozenset()
 
     def planned_s(self, entry: Entry) -> int | None:
         """Return the duration of a waiting job in the plan, seconds; None if it has no end, or none is known."""
@@ -240,6 +244,7 @@ class Forecast:
                 for job_id, each in self._preemptor.foreseen.items()
             },
             live.history.typical_s,
+            live.waiting.refused(),
         )
 
 
@@ -316,6 +321,7 @@ class _Plan:
     state: PlanState
     attempts: Sequence[tuple[Key, Running]]
     tree: QueueTree
+    change_s: int = field(init=False)  # when the next job or reservation ends; `NEVER_S` if that is unknown
     usable: frozenset[str] = field(init=False)
     cells: Mapping[_Cell, Int64] = field(init=False)
     reserved: dict[frozenset[AdvanceReservation], _Reserved] = field(default_factory=dict)
@@ -325,7 +331,10 @@ class _Plan:
     left: dict[AdvanceReservation, FreeOverTime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Find the clusters that accept new work, and their capacity."""
+        """Find the clusters that accept new work, their capacity, and when something ends."""
+        ends_s = [each.ends_s for _, each in self.attempts]
+        ends_s += [max(0, each.ends_ns - self.state.now_ns) // NS_PER_S for each in self.state.advance]
+        self.change_s = min(ends_s, default=NEVER_S)
         self.usable = frozenset(cluster.name for cluster in self.state.clusters if cluster.nodes)
         self.cells = _cells(self.state.clusters, frozenset((each, "") for each in self.usable), frozenset())
 
@@ -339,12 +348,16 @@ class _Plan:
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
         after_s = max(after_s, self.state.reserved_s.get(entry.record.id, 0))
         starts_s = _earliest(plans, lasts, after_s)
+        if starts_s == 0 and entry.record.id in self.state.refused:  # there is room in total, but not for its replicas
+            starts_s = _earliest(plans, lasts, self.change_s) if self.change_s < NEVER_S else -1
         victims, at_s = self.state.foreseen.get(entry.record.id, (frozenset(), NEVER_S))
         if victims and not 0 <= starts_s <= max(after_s, at_s):
             self._displace(victims, at_s)
+            self.change_s = min(self.change_s, at_s)
             starts_s = _earliest(plans, lasts, max(after_s, at_s))
         if starts_s < 0:
             return -1
+        self.change_s = min(self.change_s, starts_s + lasts)
         for plan, vector in plans[1:]:
             plan.add(starts_s, lasts, -vector)
         own, inside = self._own_reservation(entry, region, starts_s, lasts)
