@@ -3,8 +3,8 @@
 The plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the earliest start
 that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a start is an
 estimate. A job that has been tried on the present fleet and does not fit starts at the earliest when a job or a
-reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing is
-known is planned with the median of the latest runs.
+reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing
+is known is planned with the median of the latest runs.
 """
 
 from __future__ import annotations
