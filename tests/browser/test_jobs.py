@@ -6,7 +6,7 @@ import re
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Look
 from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
@@ -404,6 +404,9 @@ def test_a_service_is_switched_to_its_standby(
         assert hindrances(page) == []
         page.get_by_role("link", name="Active copy" if english else "活动副本").click()
         expect(page.locator("h1")).to_have_text(name)
+        page.get_by_role("tab", name="Events" if english else "事件").click()
+        said = "is active instead of" if english else "成为活动副本"
+        expect(page.locator(".events").get_by_text(said)).to_be_visible()
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
@@ -435,3 +438,57 @@ def test_the_nodes_and_the_price_of_all_replicas_are_shown(
         price.fill("")
         page.get_by_label("Labels of the cluster" if english else "集群标签").fill("tier=none")
         expect(trial.get_by_text(re.compile("label of the cluster missing"))).to_be_visible()
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_bounds_triggers_and_windows_of_an_elastic_job_are_fields(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Errors are at their fields, and the job has what was typed."""
+    english, name = language == "en", named("elastic")
+
+    def label(text: str, chinese: str) -> Locator:
+        return page.get_by_label(text if english else chinese, exact=True)
+
+    def choose(field: Locator, option: str) -> None:
+        field.click()
+        page.get_by_role("option", name=option, exact=True).click()
+        expect(page.get_by_role("listbox")).to_have_count(0)
+
+    def error(field: Locator, text: str) -> None:
+        expect(page.locator(".q-field").filter(has=field).get_by_role("alert")).to_contain_text(text)
+
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/submit")
+        label("Name", "名称").fill(name)
+        choose(label("Template", "模板"), "deployment")
+        page.get_by_role("button", name="Elastic replicas" if english else "弹性副本").click()
+        least, most = label("Minimum", "最少"), label("Maximum", "最多")
+        least.fill("1")
+        error(most, "is missing")
+        most.fill("4")
+        expect(label("Replicas", "副本数")).to_have_value("1-4")
+        choose(label("Scaled by", "伸缩依据"), "queue_depth")
+        target, start = label("Target", "目标值"), label("Time window begins", "时间窗口开始")
+        target.fill("many")
+        error(target, "'many' is not valid")
+        target.fill("5")
+        start.fill("daily")
+        error(start, "is not a cron expression")
+        start.fill("0 8 * * 1-5")
+        label("Time window ends", "时间窗口结束").fill("0 18 * * 1-5")
+        label("Time zone", "时区").fill("Europe/Berlin")
+        label("Replicas in the time window", "时间窗口内的副本数").fill("9")
+        error(label("Replicas in the time window", "时间窗口内的副本数"), "the job has at most 4")
+        label("Replicas in the time window", "时间窗口内的副本数").fill("2")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        keep_screen(page, f"submit-elastic-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        page.get_by_role("button", name="Submit" if english else "提交作业", exact=True).click()
+        expect(page.locator("h1")).to_have_text(name)
+    spec = demo.client.get(f"/api/v1/jobs/{name}").json()["spec"]
+    window = {"start": "0 8 * * 1-5", "end": "0 18 * * 1-5", "timezone": "Europe/Berlin", "replicas": 2}
+    assert spec["scale"] == [{"metric": "queue_depth", "target": 5}, window]
+    assert (spec["replicas"]["min"], spec["replicas"]["max"]) == (1, 4)
+    demo.client.delete(f"/api/v1/jobs/{name}")

@@ -57,20 +57,58 @@ def written(document: Mapping[str, Any]) -> str:
     return text
 
 
+TRIGGER, WINDOW = frozenset({"metric", "target", "query"}), frozenset({"start", "end", "timezone", "replicas"})
+"""Fields of a trigger with a metric, and of one with a time window."""
+
+BOUNDS = re.compile(r"\s*(\d{1,9})\s*-\s*(\d{1,9})\s*")
+"""Pattern of a range of replicas."""
+
+
 def value_at(document: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401  # any value of YAML
-    """Return the value at a path like ``resources.gpus``; None if there is none."""
+    """Return the value at a path like ``resources.gpus``; None if there is none.
+
+    For ``scale``, it is that of the first trigger with a metric, or of the first one with a time window. A range of
+    replicas has the parts ``min`` and ``max``.
+    """
     here: Any = document
     for step in path.split("."):
+        if isinstance(here, list):
+            here = next((each for each in here if _is_like(each, step)), None)
+        elif isinstance(here, str) and (bounds := BOUNDS.fullmatch(here)):
+            here = {"min": int(bounds[1]), "max": int(bounds[2])}
         here = here.get(step) if isinstance(here, Mapping) else None
     return here
+
+
+def _is_like(trigger: object, name: str) -> bool:
+    """Report whether a trigger has a field of the same kind of trigger as `name`."""
+    kind = TRIGGER if name in TRIGGER else WINDOW
+    return isinstance(trigger, Mapping) and not kind.isdisjoint(trigger)
+
+
+def _with_trigger(triggers: list[Any], name: str, value: object) -> list[Any]:
+    """Return triggers with a changed field of the first one of its kind, without those that become empty."""
+    at = next((at for at, each in enumerate(triggers) if _is_like(each, name)), len(triggers))
+    first = triggers[at] if at < len(triggers) else {}
+    return [*triggers[:at], *filter(None, [changed(first, name, value)]), *triggers[at + 1 :]]
+
+
+def _bounds(replicas: object) -> Document:
+    """Return a number or a range of replicas as its parts."""
+    if isinstance(replicas, int):
+        return {"min": replicas, "max": replicas}
+    return {name: bound for name in ("min", "max") if (bound := value_at({"": replicas}, f".{name}")) is not None}
 
 
 def changed(document: Document, path: str, value: object) -> Document:
     """Return a job with a changed value at a path. None removes the value, and parts that become empty."""
     step, _, rest = path.partition(".")
     result = dict(document)
-    if rest:
-        inner = result.get(step)
+    inner = result.get(step)
+    if step == "scale" and rest:
+        value = _with_trigger(inner if isinstance(inner, list) else [], rest, value) or None
+    elif rest:
+        inner = _bounds(inner) if step == "replicas" and not isinstance(inner, dict) else inner
         value = changed(inner if isinstance(inner, dict) else {}, rest, value) or None
     if value is None:
         result.pop(step, None)
@@ -173,7 +211,7 @@ TEXT = Kind(str, str)
 
 
 def _range(value: Any) -> str:  # noqa: ANN401  # any value of YAML
-    return f"{value['min']}-{value['max']}" if isinstance(value, Mapping) else str(value)
+    return f"{value.get('min', '')}-{value.get('max', '')}" if isinstance(value, Mapping) else str(value)
 
 
 AMOUNT = Kind(amount, str)
@@ -223,7 +261,8 @@ def typed(text: str, kind: Kind) -> Any:  # noqa: ANN401  # any value of YAML
 
 def field_of(where: str, fields: Mapping[str, object]) -> str:
     """Return the form field for the path of an error, like ``run.ports`` for ``run.ports[2]``; empty for none."""
-    steps = STEP.findall(where)
+    steps = [step for step in STEP.findall(where) if not step.isdecimal()]
+    steps += ["metric"] if steps == ["scale"] else []
     for end in range(len(steps), 0, -1):
         if (path := ".".join(steps[:end])) in fields:
             return path

@@ -14,6 +14,7 @@ from seaway.web.job_document import (
     NAMES,
     NUMBERS,
     PAIRS,
+    RANGE,
     RECEIVERS,
     TEXT,
     VOLUMES,
@@ -24,6 +25,7 @@ from seaway.web.job_document import (
     path_of,
     shown,
     typed,
+    value_at,
 )
 from seaway.wire.job_in import JobIn
 from seaway.wire.reading import read_yaml_message
@@ -91,6 +93,36 @@ def test_a_change_leaves_all_else_and_no_empty_parts() -> None:
     after = documents.changed(documents.changed(before, "resources.gpus", None), "run.image", "x")
     assert after == {"name": "a", "between_replicas": {"max_latency": "1ms"}, "run": {"image": "x"}}
     assert before["resources"] == {"gpus": 1}
+
+
+def test_a_range_of_replicas_has_a_least_and_a_largest_number() -> None:
+    """Both are shown and changed apart, whether they were typed as a range or not."""
+    for before, least, most in (("2-16", 2, 16), ({"min": 2, "max": 16, "wanted": 4}, 2, 16), (4, None, None)):
+        document: documents.Document = {"replicas": before}
+        assert [value_at(document, f"replicas.{name}") for name in ("min", "max")] == [least, most]
+    assert documents.changed({"replicas": "2-16"}, "replicas.max", 8) == {"replicas": {"min": 2, "max": 8}}
+    assert documents.changed({"replicas": 4}, "replicas.max", 8) == {"replicas": {"min": 4, "max": 8}}
+    assert documents.changed({}, "replicas.min", 1) == {"replicas": {"min": 1}}
+    assert documents.changed({"replicas": {"min": 1}}, "replicas.min", None) == {}
+    assert shown({"replicas": {"min": 1, "max": 3}}, "replicas", RANGE) == "1-3"
+
+
+def test_the_first_trigger_of_each_kind_has_its_fields() -> None:
+    """A metric and a time window are apart, others stay as they are, and an empty trigger goes."""
+    metrics = [{"metric": "latency"}, {"metric": "query"}]
+    document: documents.Document = {"scale": [{"start": "a", "replicas": 2}, *metrics]}
+    assert [value_at(document, f"scale.{name}") for name in ("metric", "start", "target")] == ["latency", "a", None]
+    document = documents.changed(document, "scale.target", "200ms")
+    assert document["scale"][1:] == [{"metric": "latency", "target": "200ms"}, {"metric": "query"}]
+    for name in ("start", "replicas"):
+        document = documents.changed(document, f"scale.{name}", None)
+    assert [each["metric"] for each in document["scale"]] == ["latency", "query"]
+    document = documents.changed(documents.changed({}, "scale.metric", "requests"), "scale.end", "0 18 * * *")
+    assert document == {"scale": [{"metric": "requests"}, {"end": "0 18 * * *"}]}
+    assert documents.changed({"scale": [{"metric": "requests"}]}, "scale.metric", None) == {}
+    fields = dict.fromkeys(("replicas", "replicas.min", "scale.metric", "scale.target"))
+    wheres = {"scale[1].target": "scale.target", "scale": "scale.metric", "replicas.wanted": "replicas"}
+    assert {each: field_of(each, fields) for each in wheres} == wheres
 
 
 def test_what_is_written_is_read_as_the_same_job_in_the_usual_order() -> None:

@@ -15,6 +15,7 @@ from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
 from seaway.domain.runtime import RestartPolicy
+from seaway.domain.scaling import Metric
 from seaway.web.job_document import (
     AMOUNT,
     COMMAND,
@@ -291,6 +292,21 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("between_replicas.min_bandwidth", words("Bandwidth between clusters"), AMOUNT, hint=like("1Gbps")),
         ),
         False,
+    )
+    yield (
+        words("Elastic replicas"),
+        (
+            Field("replicas.min", words("Minimum"), AMOUNT, hint=like("2")),
+            Field("replicas.max", words("Maximum"), AMOUNT, hint=like("16")),
+            Field("scale.metric", words("Scaled by"), hint=words("room in the fleet"), options=tuple(Metric)),
+            Field("scale.target", words("Target"), AMOUNT, hint=like("20, 200ms, 70%")),
+            Field("scale.query", words("Query"), hint=like('sum(queue_length{pod=~"{pods}"})'), wide=True),
+            Field("scale.start", words("Time window begins"), hint=like("0 8 * * 1-5")),
+            Field("scale.end", words("Time window ends"), hint=like("0 18 * * 1-5")),
+            Field("scale.timezone", words("Time zone"), hint="UTC"),
+            Field("scale.replicas", words("Replicas in the time window"), AMOUNT, hint=like("4")),
+        ),
+        True,
     )
     yield (
         words("Network from your gateway"),

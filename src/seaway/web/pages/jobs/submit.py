@@ -139,6 +139,8 @@ class _Submit:
         if self._draft.document is not None:
             self._draft.fill_in(path, value)
             self._form.document = self._draft.document
+            if path.partition(".")[0] == "replicas":  # the number is shown in several fields
+                self._form.show(self._form.document)
             await self._soon()
 
     async def _pasted(self, text: str) -> None:
