@@ -26,12 +26,13 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.scaling import UNIT, Metric, Trigger
 from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.testing.clocks import VirtualClock
 from tests.fakes.control_plane import SmallControlPlane
 
-LOADS = 0.8, 1.0
+LOADS = 0.8, 1.0, 1.25, 1.5
 """GPUs that the jobs request in the window, as shares of those of the fleet."""
 
 SHARE = 5
@@ -40,12 +41,20 @@ SHARE = 5
 RIGID, LEAST, MOST = 2, 1, 8
 """Number of replicas of these jobs when they are rigid, and their bounds when they are elastic."""
 
-FORMS = "rigid", "elastic"
+FORMS = "rigid", "elastic", "queue_depth"
+
+DEPTH = Trigger(Metric.QUEUE_DEPTH, target_milli=1000, shrink_after_s=60)
+"""Trigger of these jobs in the form ``queue_depth``: they shrink while more than one job waits."""
+
+TICK_NS = 75_000_000_000
+"""Time after an event at which triggers are evaluated once more, longer than `DEPTH` waits."""
+
 NS_PER_S, S_PER_H, S_PER_DAY = 1_000_000_000, 3600, 86_400
 
 NOTES = [
     f"GPU jobs of openb (default) at their own times; a fifth of them runs as {RIGID} replicas for half of the time",
     f"elastic: the same jobs with {LEAST} to {MOST} replicas; with more replicas, their work takes less time",
+    f"queue_depth: these jobs also shrink while more than {DEPTH.target_milli // UNIT} job has waited for a minute",
     "the control plane decides, on simulated clusters with a virtual clock: first in, first out, with EASY backfill",
     "waits and times from arrival to end of the jobs that arrive in the window, in hours",
 ]
@@ -104,13 +113,14 @@ def _chosen(jobs: Sequence[Job], fleet: Fleet, seed: int) -> frozenset[int]:
 
 
 def _spec(job: Job, form: str) -> JobSpec:
-    """Return the submitted job: ``rigid``, ``elastic``, or as in the trace."""
+    """Return the submitted job: in one of `FORMS`, or as in the trace."""
     lasts_s = job.expected_duration_s or 0
     spec = JobSpec(job.name, job.demand, expected_duration_s=lasts_s)
     if form == "rigid":
         return replace(spec, replicas=RIGID, gang=True, expected_duration_s=lasts_s // RIGID)
-    if form == "elastic":
-        return replace(spec, replicas=MOST, gang=True, min_replicas=LEAST, max_replicas=MOST)
+    if form:
+        scale = (DEPTH,) if form == "queue_depth" else ()
+        return replace(spec, replicas=MOST, gang=True, min_replicas=LEAST, max_replicas=MOST, scale=scale)
     return spec
 
 
@@ -126,7 +136,7 @@ def run(fleet: Fleet, jobs: Sequence[Job], specs: Sequence[JobSpec]) -> Course:
     plane.settle()
     live, state = plane.controller.live, clusters.clusters()[0]._state  # noqa: SLF001  # for the time of the next end
     begins_s = clock.now_ns() / NS_PER_S - jobs[0].arrives_s
-    ids, time_s, used_gpus = list[str](), list[float](), list[float]()
+    ids, time_s, used_gpus, ticks = list[str](), list[float](), list[float](), False
     while len(ids) < len(jobs) or live.jobs:
         now_s = clock.now_ns() / NS_PER_S - begins_s
         arrived = sum(1 for _ in takewhile(lambda job: job.arrives_s <= now_s, islice(jobs, len(ids), None)))  # noqa: B023
@@ -140,7 +150,9 @@ def run(fleet: Fleet, jobs: Sequence[Job], specs: Sequence[JobSpec]) -> Course:
             due_ns.append(now_ns + round((jobs[len(ids)].arrives_s - now_s) * NS_PER_S))
         if state.next_due_ns is not None:
             due_ns.append(now_ns + max(state.next_due_ns - clock.now_ns(), 0))
-        clock.advance(max(min(due_ns, default=now_ns + NS_PER_S) - now_ns, 0))
+        next_ns, ticked = min(due_ns, default=now_ns + NS_PER_S), ticks
+        ticks = bool(live.scaled) and not ticked and next_ns > now_ns + TICK_NS
+        clock.advance(max((now_ns + TICK_NS if ticks else next_ns) - now_ns, 0))
     rows = plane.store.database.rows
     starts = {each.job_id: each.created_ns / NS_PER_S - begins_s for each in rows[Attempt].values()}
     ends = {each.id: (each.ended_ns or 0) / NS_PER_S - begins_s for each in rows[JobRecord].values()}
@@ -165,12 +177,10 @@ def _figures(course: Course, jobs: Sequence[Job], chosen: frozenset[int], window
 
 def draw(curves: Mapping[str, tuple[Course, int]], window: Window, path: Path) -> list[Path]:
     """Draw the use of the GPUs over time; return the files."""
-    figure = figure_of(7.4, 3.6)
-    half = len(curves) // 2
-    days = np.linspace(*window, 500)
-    for axes, part in zip(
-        figure.subplots(2, 1, sharex=True), (list(curves.items())[:half], list(curves.items())[half:]), strict=True
-    ):
+    figure = figure_of(7.4, 1.8 * len(LOADS))
+    days, every = np.linspace(*window, 500), iter(curves.items())
+    for axes in figure.subplots(len(LOADS), 1, sharex=True):
+        part = islice(every, len(FORMS))
         for name, (course, gpus) in part:
             begins_s = np.clip(course.time_s, *window)
             done = np.concatenate([[0.0], np.cumsum(np.diff(begins_s) * course.used_gpus[:-1])])
