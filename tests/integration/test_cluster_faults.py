@@ -333,10 +333,14 @@ class World:
         """Make all running pods of a job exit with 0."""
         for server, pod in self.pods(job_id):
             if server.running and pod["status"].get("phase") == "Running":
-                ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
-                change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
                 with suppress(FailureError):  # it was just removed
-                    server.patch(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], change, "status")
+                    self.end_pod(server, pod)
+
+    def end_pod(self, server: ApiServer, pod: dict[str, Any]) -> None:
+        """Make a pod exit with 0."""
+        ended = {"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+        change = {"status": {"phase": "Succeeded", "containerStatuses": [ended]}}
+        server.patch(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], change, "status")
 
     # Faults.
 

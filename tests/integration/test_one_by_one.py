@@ -8,6 +8,7 @@ import pytest
 
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_state import JobState
+from tests.fakes.kubernetes.kinds import JOBS
 from tests.integration.test_cluster_faults import PATIENT, World
 
 pytestmark = pytest.mark.slow
@@ -17,18 +18,51 @@ CARDS = 4
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
 def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) -> None:
-    """Each attempt has the replicas that fit, under their own numbers, until all ten have completed."""
+    """Others start as these complete, under numbers of their own, until all ten have completed."""
     world = World(tmp_path, karmada=karmada, names=("alpha",), options=PATIENT)
     try:
-        request = ResourceRequest(100, 64, gpus=1)
-        job = world.submit(replicas=10, one_by_one=True, request=request)
-        for done in (0, 4, 8):
-            world.wait(lambda done=done: world.job(job).completed == done, "the earlier replicas")  # type: ignore[misc]
-            world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
-            placed = [each.replica for each in world.store.attempts(job)[-1].placements]
-            assert placed == list(range(10))[done : done + CARDS]
-            world.wait(lambda placed=placed: len(world.pods(job)) == len(placed), "their pods")  # type: ignore[misc]
+        job = world.submit(replicas=10, one_by_one=True, request=ResourceRequest(100, 64, gpus=1))
+        world.wait(lambda: len(world.pods(job)) == CARDS and world.state(job) is JobState.RUNNING, "the first replicas")
+        assert world.job(job).reason.endswith("6 other replicas wait for room")
+
+        def all_completed() -> bool:
             world.finish(job)
+            assert len(world.pods(job)) <= CARDS
+            return world.state(job) is JobState.COMPLETED
+
+        world.wait(all_completed, "all have completed")
+        placed = [each.replica for attempt in world.store.attempts(job) for each in attempt.placements]
+        assert sorted(placed) == list(range(10))
+        assert world.seen.overbooked == []
+    finally:
+        world.close()
+
+
+def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path: Path) -> None:
+    """The others run on, also if someone deletes the Job that has completed, and another job gets the devices."""
+    world = World(tmp_path, karmada=False, names=("alpha",), options=PATIENT)
+    try:
+        whole = ResourceRequest(100, 64, gpus=1, gpu_milli=1000)
+        job = world.submit(replicas=CARDS, request=whole)
+        world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
+        alpha = world.members["alpha"]
+        pods = {pod["metadata"]["name"]: pod for _, pod in world.pods(job)}
+        assert len(pods) == CARDS
+        ended, *_ = pods.values()
+        world.end_pod(alpha, ended)
+
+        def over() -> list[bool]:
+            return [each.completed for each in world.store.attempts(job)[-1].placements]
+
+        world.wait(lambda: sum(over()) == 1, "that its devices are released")
+        other = world.submit(request=whole)
+        world.wait(lambda: world.state(other) is JobState.RUNNING, "the other job")
+        name = ended["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        alpha.delete(JOBS, ended["metadata"]["namespace"], name)
+        world.wait(lambda: name not in {each["metadata"]["name"] for each in alpha.list(JOBS)}, "the end of the Job")
+        world.finish(job)
         world.wait(lambda: world.state(job) is JobState.COMPLETED, "all have completed")
+        assert world.job(job).attempt == 1
+        assert world.seen.overbooked == []
     finally:
         world.close()

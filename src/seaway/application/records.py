@@ -212,6 +212,13 @@ class Attempt:
         return self.placements
 
     @property
+    def holding(self) -> tuple[Placement, ...]:
+        """Placements of the replicas that hold resources: those that have not completed."""
+        if any(each.completed for each in self.placements):
+            return tuple(each for each in self.placements if not each.completed)
+        return self.placements
+
+    @property
     def clusters(self) -> tuple[str, ...]:
         """Clusters, each once, in the order of the replicas."""
         if len(self.placements) == 1:

@@ -235,6 +235,8 @@ def held_amounts(
     request = demand.request
     held: dict[str, int] = {}
     for placement in placements:
+        if placement.completed:
+            continue
         add(held, {CPU: request.cpu_milli, MEMORY: request.memory_mib})
         for taken in placement.slices:
             found = device(taken.uuid)

@@ -42,6 +42,9 @@ class Placement:
     address
         Address of rank 0 of a ring for replicas in other clusters, ``host:port``; empty until it is known, and for
         other replicas. It does not change the place, so it is ignored in comparisons.
+    completed
+        True if all replicas of its workload have completed. It holds no resources, and its workload is not written
+        again.
     """
 
     job: str
@@ -53,6 +56,7 @@ class Placement:
     leaving: bool = False
     beside: str = ""
     address: str = field(default="", compare=False)
+    completed: bool = False
 
     @property
     def place(self) -> Hashable:

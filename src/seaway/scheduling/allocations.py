@@ -106,7 +106,7 @@ def _cut(plan: Plan, first: int, end: int) -> Allocation:
 def allocate(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
     """Allocate the resources of existing placements of a job, whether or not they fit.
 
-    Unknown nodes, devices and gateways are ignored.
+    Unknown nodes, devices and gateways, and completed replicas, are ignored.
     """
     return allocate_all(snapshot, ((job, placements, 1),))[0]
 
@@ -163,7 +163,7 @@ def _write(
     """Append the rows of a job's placements to `lines`, and those of its slices to `taken`."""
     paid: set[int] = set()
     for placement in placements:
-        n = snapshot.node_index.get((placement.cluster, placement.node), -1)
+        n = -1 if placement.completed else snapshot.node_index.get((placement.cluster, placement.node), -1)
         line = [0] * PLAN_ROWS
         line[PLAN_REPLICA], line[PLAN_DEMAND], line[PLAN_NODE] = placement.replica, demand, n
         line[PLAN_SLICE_FIRST], line[PLAN_PODS] = len(taken), pods

@@ -420,7 +420,7 @@ class ClusterState:
 def _staying(deployment: Deployment) -> tuple[Placement, ...]:
     """Return the placements of the replicas that are not being removed, as they were made."""
     stay = (each for each in deployment.placements if not each.leaving)
-    return tuple(replace(each, beside="") if each.beside else each for each in stay)
+    return tuple(replace(each, beside="", completed=False) if each.beside or each.completed else each for each in stay)
 
 
 def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:

@@ -173,7 +173,7 @@ class AdvanceReservations:
                 continue
             rest_ns = attempt.expected_rest_ns(now_ns) if attempt.state.live else 0
             if rest_ns is None or now_ns + rest_ns > at_ns:
-                held.update(each.uuid for placement in attempt.placements for each in placement.slices)
+                held.update(each.uuid for placement in attempt.holding for each in placement.slices)
         return frozenset(held)
 
     def _choose(self, known: Iterable[AdvanceReservation]) -> dict[AdvanceReservation, frozenset[str]]:

@@ -81,7 +81,7 @@ class _Lists:
                     yield UnmanagedPod(f"{pod.name} ({self.cluster})", home, (taken,), containers=(container,), pods=0)
         for attempt in self.attempts:
             copy = deployment_name(attempt.job_id, attempt.number)
-            for placement in attempt.placements:
+            for placement in attempt.holding:
                 if placement.cluster != self.cluster or placement.node not in self.homes:
                     continue
                 replica = f"{copy}-{placement.replica} ({self.cluster})"

@@ -84,7 +84,7 @@ def held_by(attempts: Iterable[Attempt], cluster: str, elsewhere: Collection[str
 
 def amounts(attempt: Attempt, cluster: str, elsewhere: Collection[str] = ()) -> Amounts:
     """Return the allocation of an attempt in a cluster, without the devices `elsewhere`."""
-    placements = [each for each in attempt.placements if each.cluster == cluster]
+    placements = [each for each in attempt.holding if each.cluster == cluster]
     request, slices = attempt.spec.demand.request, [taken for each in placements for taken in each.slices]
     if elsewhere:
         slices = [taken for taken in slices if taken.uuid not in elsewhere]

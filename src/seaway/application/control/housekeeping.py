@@ -34,6 +34,7 @@ from seaway.application.transitions import (
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import Reach, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.placement import Placement
 from seaway.domain.queues import START_TIMEOUT_S
 
 log = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ class Housekeeping:
     def _holding(self, names: Collection[str]) -> list[Key]:
         keys = {key for name in names for key in self._state.by_cluster.get(name, ())}
         live = (key for key in keys if self._state.attempts[key].state.live)
-        return sorted(key for key in live if any(each.cluster in names for each in self._state.attempts[key].remaining))
+        return sorted(key for key in live if any(each.cluster in names for each in _running(self._state.attempts[key])))
 
     def _reschedule(self, why: Mapping[str, str]) -> Iterator[Change]:
         """Requeue the jobs in these clusters, with a reason for each cluster.
@@ -190,7 +191,7 @@ class Housekeeping:
             job, attempt = found
             if not job.other:
                 self._replaced_ns.append(now_ns)
-            lost = {each.replica: each.cluster for each in attempt.remaining if each.cluster in why}
+            lost = {each.replica: each.cluster for each in _running(attempt) if each.cluster in why}
             cluster = next(iter(lost.values()))
             yield self._observer.shrunk(job, attempt, lost, why[cluster]) or self._sent_back(
                 self._leaving(job, cluster), attempt, f"{why[cluster]}; {ELSEWHERE}"
@@ -238,7 +239,7 @@ class Housekeeping:
                 if found := self._state.current(key):
                     lost = {
                         each.replica: f"{each.cluster}/{each.node}"
-                        for each in found[1].remaining
+                        for each in _running(found[1])
                         if {(each.cluster, ""), (each.cluster, each.node)} & drained
                     }
                     if not lost:
@@ -471,6 +472,11 @@ class Housekeeping:
 
     def _reported(self, kind: str, reason: str) -> Change:
         return Change(insert=[Event(self._state.clock.now_ns(), kind, reason, ACTOR)])
+
+
+def _running(attempt: Attempt) -> Iterator[Placement]:
+    """Yield the placements of the replicas that run, or are to run."""
+    return (each for each in attempt.holding if not each.leaving)
 
 
 def _added_later(attempt: Attempt, replicas: Collection[int]) -> bool:

@@ -56,6 +56,9 @@ MAX_MADE_AGAIN = 3
 """Maximum number of times that missing workloads of an attempt are re-created before the job is placed elsewhere."""
 
 
+MAX_RELEASES = 32
+"""Maximum number of times that devices of completed replicas are released before their attempt ends."""
+
 WHOLE_S = 60.0
 """Seconds that a workload may be incomplete before its command is sent again."""
 
@@ -205,7 +208,10 @@ class Observer:
     def _miss(self, key: Key, cluster: str, news: dict[Key, _News]) -> None:
         """Record that a workload of a live attempt is missing, unless it already succeeded."""
         copy = self._state.seen[key].get(cluster)
-        if not self._state.attempts[key].state.live or (copy and copy.phase is WorkloadPhase.SUCCEEDED):
+        attempt = self._state.attempts[key]
+        if not attempt.state.live or (copy and copy.phase is WorkloadPhase.SUCCEEDED):
+            return
+        if all(each.completed for each in attempt.placements if each.cluster == cluster):
             return
         if (
             *key,
@@ -273,7 +279,11 @@ class Observer:
             return self._refused(job, attempt, news.refused, news.unfit, news.unasked, news.missing)
         workloads = self._state.seen[key]
         stay = dict.fromkeys(each.cluster for each in attempt.remaining)
-        phases = [phase_of(workloads.get(cluster), attempt) for cluster in stay]
+        over = stay.keys() - {each.cluster for each in attempt.holding}
+        phases = [
+            WorkloadPhase.SUCCEEDED if cluster in over else phase_of(workloads.get(cluster), attempt)
+            for cluster in stay
+        ]
         if WorkloadPhase.FAILED in phases:
             return self._failed(job, attempt, workloads, news.missing)
         if all(phase is WorkloadPhase.SUCCEEDED for phase in phases):
@@ -315,13 +325,31 @@ class Observer:
             self._edited(job, attempt, news.drift, change)
         if attempt.spec.ring:
             self._meet(job, attempt, change)
-        if any(each.leaving and each.cluster in news.confirmed for each in attempt.placements):
-            self._left(job, attempt, news.confirmed, change)
+        placements = attempt.placements
+        if any(each.leaving and each.cluster in news.confirmed for each in placements):
+            placements = without_leaving(placements, news.confirmed)
+        if over := self._completed_early(attempt):
+            placements = tuple(replace(each, completed=True) if each.replica in over else each for each in placements)
+        if placements is not attempt.placements:
+            self._release(job, attempt, placements, change)
         return change or None
 
-    def _left(self, job: JobRecord, attempt: Attempt, clusters: Collection[str], change: Change) -> None:
-        """Release the devices of leaving replicas in clusters that confirmed that they are gone."""
-        placements = without_leaving(attempt.placements, clusters)
+    def _completed_early(self, attempt: Attempt) -> frozenset[int]:
+        """Return the replicas whose devices are released now, before the end of their attempt.
+
+        They are those of workloads that have completed and that no other replica needs. A large attempt is stored for
+        several of them together.
+        """
+        copies = self._state.seen[attempt.job_id, attempt.number].values()
+        over = {one.replica for copy in copies for one in copy.replicas if one.phase is WorkloadPhase.SUCCEEDED}
+        if not over or attempt.spec.template != "job" or attempt.spec.ring:
+            return frozenset()
+        running = {each.place for each in attempt.placements if each.replica not in over or each.leaving}
+        ended = {each.replica for each in attempt.holding if each.place not in running}
+        return frozenset(ended if len(ended) * MAX_RELEASES >= len(attempt.placements) else ())
+
+    def _release(self, job: JobRecord, attempt: Attempt, placements: tuple[Placement, ...], change: Change) -> None:
+        """Release the devices of replicas that left or completed; `placements` are those of the attempt after it."""
         amounts = held_amounts(attempt.spec.demand, placements, self._state.fleet.snapshot.device)
         attempt = replace(attempt, placements=placements, amounts=amounts)
         if stepping := [each for each in change.update if isinstance(each, JobRecord)]:

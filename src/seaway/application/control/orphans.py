@@ -84,10 +84,11 @@ NONE: frozenset[int] = frozenset()
 def lacking(copy: Workload, attempt: Attempt) -> frozenset[int]:
     """Return the replicas that an attempt placed in the workload's cluster and that the workload lacks.
 
-    A workload that reports no replicas counts as complete.
+    Those that have completed are not lacking. A workload that reports no replicas counts as complete.
     """
-    placed = [each.replica for each in attempt.remaining if each.cluster == copy.cluster]
-    complete = attempt.remaining is attempt.placements and len(copy.replicas) >= len(placed)
+    stay = (each for each in attempt.remaining if each.cluster == copy.cluster)
+    placed = [each.replica for each in stay if not each.completed]
+    complete = attempt.remaining is attempt.placements is attempt.holding and len(copy.replicas) >= len(placed)
     return NONE if complete or not copy.replicas else frozenset(placed) - _replicas(copy)
 
 

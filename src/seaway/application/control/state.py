@@ -387,7 +387,7 @@ class ControlState:
         self.fleet.resize(attempt, attempt.spec.job(attempt.job_id), self.bookings.pop(key, None))
         self.count(attempt)
         job = self.jobs.get(attempt.job_id)
-        if job and len(attempt.placements) < len(before.placements):
+        if job and len(attempt.holding) < len(before.holding):
             self.tree.note_fall(Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by))
 
     def _note_triggers(self, job: JobRecord) -> None:

@@ -92,7 +92,7 @@ def _add_attempt(held: defaultdict[str, list[Holding]], attempt: Attempt, copy: 
     """Add the allocation of an attempt, with the names of its observed pods."""
     seen = {each.replica: each for each in copy.replicas} if copy else {}
     name = deployment_name(attempt.job_id, attempt.number)
-    for placement in attempt.placements:
+    for placement in attempt.holding:
         if placement.cluster == cluster and placement.slices:
             replica = seen.get(placement.replica)
             pod = _pod_of(replica, name) if replica else f"/{name}-{placement.replica}"

@@ -291,7 +291,7 @@ class FleetViews:
             if key not in live.by_cluster[cluster]:
                 continue
             copy = live.seen[key].get(cluster) if key in live.seen else None
-            here = [each for each in attempt.placements if (each.cluster, each.node) == (cluster, node)]
+            here = [each for each in attempt.holding if (each.cluster, each.node) == (cluster, node)]
             wanted = {each.replica for each in here}
             seen = {each.replica: each for each in copy.replicas if each.replica in wanted} if copy else {}
             found += [Holder(attempt, each, seen.get(each.replica)) for each in here]

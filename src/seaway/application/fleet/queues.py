@@ -243,9 +243,9 @@ def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attem
         use = _use(found, spec.queue, spec.tenant)
         running[spec.queue, spec.tenant].add(attempt.job_id)
         add(use.amounts, attempt.amounts)
-        use.cpu_milli += request.cpu_milli * len(attempt.placements)
-        use.memory_mib += request.memory_mib * len(attempt.placements)
-        for placement in attempt.placements:
+        use.cpu_milli += request.cpu_milli * len(attempt.holding)
+        use.memory_mib += request.memory_mib * len(attempt.holding)
+        for placement in attempt.holding:
             use.gpus += len(placement.slices)
             for taken in placement.slices:
                 use.gpu_milli += taken.core_milli

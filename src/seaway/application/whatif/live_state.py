@@ -119,7 +119,7 @@ def leaving_jobs(
     return [
         (attempt, booking)
         for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
-        if question.everything or any((each.cluster, each.node) in drained for each in attempt.placements)
+        if question.everything or any((each.cluster, each.node) in drained for each in attempt.holding)
     ]
 
 

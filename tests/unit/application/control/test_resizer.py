@@ -158,6 +158,30 @@ def test_waiting_replicas_of_independent_ones_start_as_room_appears() -> None:
     assert made.job(job).attempt == 1
 
 
+def test_completed_replicas_release_their_devices_before_the_others_end() -> None:
+    """Their devices and amounts are free for other jobs, across a restart, and the job still completes as a whole."""
+    parts = [cluster(node(gpu()), name=name) for name in ("alpha", "beta")]
+    made = scene(fleet(*parts))
+    blocker = made.submit(gpus=1, expected_duration_s=60)
+    job = made.plane.submit(spec(gpus=1, replicas=2, one_by_one=True, expected_duration_s=100))[0]
+    made.plane.run(70)
+    later = made.plane.submit(spec(gpus=1, expected_duration_s=1000))[0]
+    made.plane.run(10)
+    assert [made.state(each) for each in (blocker, job, later)] == ["completed", "running", "queued"]
+    made.plane.run(40)
+    first, second = made.plane.attempt(job).placements
+    assert (first.completed, second.completed, made.job(job).attempt) == (True, False, 1)
+    assert (made.state(job), made.state(later), made.where(later)) == ("running", "running", first.cluster)
+    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 2000
+    made.plane.operations.cordon(first.cluster, "", "eve", "", drain=True)
+    made.plane.restart()
+    made.plane.run(20)
+    assert (made.state(job), made.job(job).attempt) == ("running", 1)  # the drain concerns no replica that runs
+    made.plane.run(100)
+    assert made.state(job) == "completed"
+    assert made.job(job).reason == "all replicas completed"
+
+
 @pytest.mark.parametrize("template", ["raycluster", "pytorchjob"])
 def test_the_replica_that_serves_the_others_never_leaves(template: str) -> None:
     """The head of a Ray cluster and the rendezvous of a training stay."""

@@ -312,11 +312,14 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
     The Job never retries, because Seaway retries, also on other nodes, and counts restarts in place. It never cleans
-    up, because Seaway reads the result. It is indexed to identify pods: the pod with index i is the i-th of the part's
-    replicas. Fewer completions end the pods with the highest indexes (KEP-3715).
+    up, because Seaway reads the result. A completed Job is not written again. A Job is indexed to identify pods: the
+    pod with index i is the i-th of the part's replicas. Fewer completions end the pods with the highest indexes
+    (KEP-3715).
     """
     if not group.replicas:
         return [Manifest(context.workload("batch/v1", "Job", {}, group), absent=True)]
+    if all(each.completed for each in group.placements):
+        return []
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
         "completions": len(group.replicas),

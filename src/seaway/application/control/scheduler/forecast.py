@@ -256,7 +256,7 @@ def running(state: PlanState) -> list[tuple[Key, Running]]:
 def _running(attempt: Attempt, user: str, rest_ns: int | None) -> Running:
     spec = attempt.spec
     ends_s = NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
-    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s, attempt.placements)
+    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s, attempt.holding)
 
 
 # Order.
