@@ -195,7 +195,7 @@ def _too_large(folder: Path, found: list[Entry], limit_bytes: int) -> RejectedEr
 
 
 def _size(size: int) -> str:
-    return f"{size / (1 << 20):,.1f} MiB"
+    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 19 else f"{size / (1 << 10):,.1f} KiB"
 
 
 def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Progress | None = None) -> str:
