@@ -262,7 +262,8 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
             ({"contains": "started", "tail": "1"}, [each for each in lines if "started" in each][-1:]),
             ({"contains": "nothing"}, []),
             ({"since": lines[-1].split()[0]}, [each for each in lines if each.split()[0] == lines[-1].split()[0]]),
-            ({"since": "2100-01-01T00:00:00Z"}, []),
+            ({"since": "2200-01-01T00:00:00Z"}, []),
+            ({"since": "1970-01-01T00:00:00Z"}, lines),
         ):
             assert (await client.get(f"{path}/logs", params=query)).text.splitlines() == found, query
         assert (await client.get(f"{path}/logs", params={"since": "10m"})).status_code == 422
