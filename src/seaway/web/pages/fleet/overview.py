@@ -96,8 +96,8 @@ class _Overview:
                 await visit.follow(service.tokens(), self._into("tokens"), SLOW_REFRESH_S)
         await visit.follow(network.agents(), self._into("agents"), SLOW_REFRESH_S)
         await visit.follow(service.alerts(), self._into("wrong"), SLOW_REFRESH_S)
-        ui.timer(COUNT_S, self._count, immediate=False)
-        ui.timer(AGED_S, self._draw, immediate=False)
+        ui.timer(COUNT_S, self._count)
+        ui.timer(AGED_S, self._draw)
 
     def _on_clusters(self, value: ClusterList) -> None:
         self._seen.clusters = value.clusters
