@@ -485,7 +485,7 @@ class Shell:
     def run(self, command: str) -> str:
         """Run a shell command, and return its output and errors."""
         process = self.start(command)
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=3 * TIMEOUT_S)
         assert process.returncode == 0, f"{command}: {out}{err}"
         return out + err
 
@@ -543,7 +543,7 @@ def test_a_notebook_opens_at_a_forwarded_port_with_a_token_that_only_its_users_s
     assert (status, options.partition(" ")[2]) == (200, "--no-browser --allow-root --ip=127.0.0.1")
     assert answer_of(url.partition("?")[0])[0] == 403
     process.send_signal(signal.SIGINT)
-    err = process.communicate(timeout=TIMEOUT_S)[1]
+    err = process.communicate(timeout=3 * TIMEOUT_S)[1]
     assert process.returncode == 0
     assert "the notebook continues until its lease ends" in err
     said = shell.run("seaway notebook --open desk --detach")
@@ -556,7 +556,7 @@ def test_a_notebook_opens_at_a_forwarded_port_with_a_token_that_only_its_users_s
     before = shell.environment["SEAWAY_TOKEN"]
     shell.environment["SEAWAY_TOKEN"] = shell.place.tokens["viewer"]
     refused = shell.start("seaway notebook --open desk --detach")
-    out, err = refused.communicate(timeout=TIMEOUT_S)
+    out, err = refused.communicate(timeout=3 * TIMEOUT_S)
     assert (refused.returncode, out) == (3, "")
     assert "requires the role user" in err
     shell.environment["SEAWAY_TOKEN"] = before
@@ -579,5 +579,5 @@ def test_every_command_of_the_page_on_notebooks_works(shell: Shell) -> None:
     )
     assert answer_of(f"{found['OPENAI_BASE_URL']}/models", "wrong")[0] == 403
     process.send_signal(signal.SIGINT)
-    assert "open it again: seaway serve --open" in process.communicate(timeout=TIMEOUT_S)[1]
+    assert "open it again: seaway serve --open" in process.communicate(timeout=3 * TIMEOUT_S)[1]
     shell.run("seaway cancel chat")
