@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial, reduce
 from itertools import groupby, permutations
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seaway.domain.cluster import Cluster, Fleet
-from seaway.domain.job import Job
+from seaway.domain.job import GpuTopology, Job
+from seaway.domain.network import NetworkNeed
+from seaway.domain.placement import Placement, Remedy
 from seaway.scheduling.arrays import FleetArrays
 from seaway.scheduling.columns import (
     CLUSTERS_ALLOWED,
@@ -26,7 +30,8 @@ from seaway.scheduling.columns import (
     PLAN_NODE,
     PLAN_REPLICA,
 )
-from seaway.scheduling.engine import decide, placer_for
+from seaway.scheduling.engine import decide, placer_for, trial_placements
+from seaway.scheduling.explain import combined_remedies, remedies
 from seaway.scheduling.gang import place_spanning
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -209,3 +214,47 @@ def test_same_seed_gives_the_same_plan(
     expected = list(decide(snapshots[0], whole, policy).placements())
     parts = [decide(snapshots[1], parted.part(*ends), policy) for ends in ((0, at), (at, len(queue)))]
     assert [each for part in parts for each in part.placements()] == expected
+
+
+@pytest.mark.parametrize(("name", "level"), PROFILES)
+@settings(max_examples=EXAMPLES)
+@given(fleet=fleets(), held=jobs(most=6), asked=jobs(most=1))
+def test_each_remedy_admits_the_whole_job(
+    name: str, level: Level, fleet: Fleet, held: list[Job], asked: list[Job]
+) -> None:
+    """A job with one of its remedies starts with all replicas on the same fleet; one that fits gets none."""
+    snapshot, policy, [waiting] = planned(fleet, held, name, level).snapshot, profile(name, level), asked
+    admits = partial(trial_placements, policy=policy)
+
+    def started(job: Job) -> tuple[Placement, ...]:
+        copy = snapshot.copy()
+        plan = decide(copy, JobQueue(copy, [job]), policy)
+        return tuple(plan.placements()) if plan.jobs_placed[0] else ()
+
+    found = remedies(snapshot, waiting, policy, admits)
+    assert not (found and started(waiting))
+    for remedy in found:
+        mended = applied(waiting, remedy)
+        placements = started(mended)
+        assert len(placements) == mended.replicas == remedy.replicas
+        assert (placements[0].cluster, placements[0].node) == (remedy.cluster, remedy.node)
+    if not found and (together := combined_remedies(snapshot, waiting, policy, admits)):
+        assert started(reduce(applied, together, waiting))
+
+
+def applied(job: Job, remedy: Remedy) -> Job:
+    """Return a job with the change of a remedy."""
+    value: Any = remedy.required
+    if remedy.field == "replicas":
+        return replace(job, replicas=value, ring=job.ring and value > 1)
+    if remedy.field == "between_replicas":
+        return replace(job, between_replicas=NetworkNeed())
+    if remedy.field == "gpu_topology":
+        topology = GpuTopology(value)
+        return replace(job, demand=replace(job.demand, devices=replace(job.demand.devices, topology=topology)))
+    parts = (getattr(job.demand, part) for part in ("request", "network", "nodes", "devices"))
+    part = next(each for each in parts if hasattr(each, remedy.field))
+    before = getattr(part, remedy.field)
+    new = replace(part, **{remedy.field: value if isinstance(before, int | str) else type(before)()})
+    named = next(each.name for each in fields(job.demand) if getattr(job.demand, each.name) is part)
+    return replace(job, demand=replace(job.demand, **{named: new}))

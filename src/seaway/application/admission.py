@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 from seaway.application.control.loop import Controller
@@ -31,11 +32,12 @@ from seaway.domain.notifications import Notify
 from seaway.domain.queues import path_of
 from seaway.domain.runtime import secrets_of
 from seaway.domain.units import LARGEST
-from seaway.scheduling.engine import decide
+from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import (
     MAX_LINKS_NAMED,
     combined_remedies,
     explain,
+    remedies,
     remedies_text,
     summary,
     violating_links,
@@ -82,10 +84,7 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
 
 def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
     """Report whether a whole job fits now; the snapshot stays unchanged."""
-    plan = decide(snapshot, JobQueue(snapshot, [job]), profile, dry_run=True)
-    fits = bool(plan.jobs_placed[0])
-    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
-    return fits
+    return bool(trial_placements(snapshot, replace(job, partial=False), profile))
 
 
 PLAIN = PlainTemplates()
@@ -293,10 +292,12 @@ class Admission:
         alone = replace(job, replicas=1, gang=False, single_cluster=False, ring=False)
         one = explain(empty, alone, self._first_fit)
         if not one.fits:
-            said = f"infeasible in every cluster: {summary(one)}"
-            if one.remedies:
+            admits = partial(trial_placements, policy=self._first_fit)
+            single = remedies(empty, job, self._first_fit, admits)
+            said = f"infeasible in every cluster: {summary(replace(one, remedies=single))}"
+            if single:
                 return said
-            if found := combined_remedies(empty, alone, self._first_fit):
+            if found := combined_remedies(empty, job, self._first_fit, admits):
                 return f"{said}; {remedies_text(found)}"
             free = replace(alone, demand=spec.demand)
             elsewhere = explain(empty, free, self._first_fit).candidates if clusters else ()

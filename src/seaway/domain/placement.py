@@ -108,7 +108,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Smallest change to one field of a request that makes the job fit.
+    """Smallest change to one field of a job that admits the whole job, verified by a trial.
 
     Attributes
     ----------
@@ -117,7 +117,9 @@ class Remedy:
     current, required
         Current value, and value with which the job fits; 0 or empty to leave the field out.
     cluster, node
-        Placement of the job after the change.
+        Place of the first replica in the trial.
+    replicas, nodes
+        Number of replicas that were placed in the trial, and of their nodes.
     """
 
     field: str
@@ -125,6 +127,15 @@ class Remedy:
     required: int | str
     cluster: str
     node: str
+    replicas: int = 1
+    nodes: int = 1
+
+    @property
+    def where(self) -> str:
+        """Place of the replicas, such as ``a/n1 and 3 other nodes``."""
+        more = self.nodes - 1
+        others = f" and {more:,} other node{'s' if more > 1 else ''}" if more else ""
+        return f"{self.cluster}/{self.node}{others}"
 
 
 @dataclass(frozen=True, slots=True)

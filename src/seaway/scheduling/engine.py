@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from seaway.domain.errors import InvariantError
-from seaway.domain.placement import Explanation
+from seaway.domain.job import Job
+from seaway.domain.placement import Explanation, Placement
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.binding import unreserve
 from seaway.scheduling.columns import JOB_DATA, JOB_SEQUENCE, JOB_SPANS, PLAN_JOB
@@ -116,7 +118,8 @@ def _decide(
     for first, end in _runs(queue, explained):
         if first in explained:
             sequence = int(queue.rows[first, JOB_SEQUENCE])
-            reasons[first] = explain(snapshot, queue.jobs[first], policy, sequence=sequence)
+            admits = partial(trial_placements, policy=policy, overdue=True)
+            reasons[first] = explain(snapshot, queue.jobs[first], policy, sequence=sequence, admits=admits)
         if queue.rows[first, JOB_DATA]:
             place_near_data(placer, statement, first)
         elif queue.rows[first, JOB_SPANS]:
@@ -126,6 +129,24 @@ def _decide(
     plan = statement.commit()
     plan.explanations = reasons
     return plan
+
+
+def trial_placements(
+    snapshot: Snapshot, job: Job, policy: Profile | Policy, *, overdue: bool = False
+) -> tuple[Placement, ...]:
+    """Place a whole job now, and release it again. Return its placements, none if it does not fit.
+
+    Parameters
+    ----------
+    snapshot
+        Snapshot, which stays unchanged except for the encoded demand.
+    overdue
+        Whether plugins may not defer it.
+    """
+    plan = decide(snapshot, JobQueue(snapshot, [job]), policy, overdue={0} if overdue else (), dry_run=True)
+    placements = tuple(plan.placements()) if plan.jobs_placed[0] or job.partial else ()
+    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+    return placements
 
 
 def placer_for(snapshot: Snapshot, profile: Profile) -> Placer:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seaway.domain.job import Demand, Job
+from seaway.domain.job import Job
 from seaway.domain.network import Link, NetworkNeed, link_text, violations
-from seaway.domain.placement import Candidate, Explanation, Refusal, Remedy
+from seaway.domain.placement import Candidate, Explanation, Placement, Refusal, Remedy
 from seaway.domain.units import figure_text, rate_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
@@ -19,7 +19,7 @@ from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scor
 from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.plain import best_connected, scaled
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.remedies import Change, changes, combined_changes
+from seaway.scheduling.remedies import changes, combined_changes
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -97,6 +97,11 @@ MAX_LINKS_NAMED = 3
 """Maximum number of links in a message."""
 
 
+Admits = Callable[[Snapshot, Job], Sequence[Placement]]
+"""Function that places a whole job on a snapshot, which stays unchanged. It returns no placements if the job does not
+fit."""
+
+
 def explain(
     snapshot: Snapshot,
     job: Job,
@@ -105,6 +110,7 @@ def explain(
     sequence: int = 0,
     reserved: Snapshot | None = None,
     most: int = MAX_CANDIDATES,
+    admits: Admits | None = None,
 ) -> Explanation:
     """Explain the decision for the next replica of a job.
 
@@ -122,12 +128,13 @@ def explain(
         As for `violating_links`.
     most
         Maximum number of candidates.
+    admits
+        As for `remedies`; None to look for no remedies.
 
     Returns
     -------
     Explanation
-        Each node counts for the first filter that excludes it. Remedies are exact for monotonic filters, such as the
-        built-in ones: each remedy makes the job fit, and a smaller change of the same field does not.
+        Each node counts for the first filter that excludes it.
 
     Raises
     ------
@@ -143,12 +150,30 @@ def explain(
         nodes=trial.nodes,
         refusals=refusals,
         candidates=candidates,
-        remedies=() if cycle.feasible.any() else trial.remedies(job),
+        remedies=remedies(snapshot, job, profile, admits) if admits else (),
         links=violating_links(snapshot, job, reserved),
         data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.places else "",
         deferral_reason=cycle.deferral_reason,
         message=cycle.message,
     )
+
+
+def remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Admits) -> tuple[Remedy, ...]:
+    """Return single changes that admit a whole job that does not fit, smallest first; empty for a job that fits.
+
+    Parameters
+    ----------
+    admits
+        Try a job. Each remedy is the result of such a trial.
+
+    Returns
+    -------
+    tuple of Remedy
+        Each remedy admits the job. A smaller change of the same field does not, if the filters are monotonic, such as
+        the built-in ones. For several replicas this is not guaranteed, since smaller replicas may be packed worse.
+    """
+    trial = _Trial(snapshot, profile, 0, admits)
+    return () if trial.places(job) else trial.remedies(job)
 
 
 def summary(explanation: Explanation) -> str:
@@ -178,27 +203,27 @@ def summary(explanation: Explanation) -> str:
     return "; ".join(filter(None, (said, explanation.deferral_reason, explanation.message)))
 
 
-def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Remedy, ...]:
-    """Return changes that together make the next replica of a job fit, for jobs without a single remedy.
+def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Admits) -> tuple[Remedy, ...]:
+    """Return changes that together admit a whole job, for jobs without a single remedy.
 
-    Parameters are as for `explain`.
+    Parameters are as for `remedies`.
 
     Returns
     -------
     tuple of Remedy
-        Changes that together make it fit, of which none can be left out; empty if no changes are sufficient.
+        Changes that together admit it, of which none can be left out; empty if no changes are sufficient.
     """
-    return _Trial(snapshot, profile, 0).combined_remedies(job)
+    return _Trial(snapshot, profile, 0, admits).combined_remedies(job)
 
 
-def remedies_text(remedies: Sequence[Remedy]) -> str:
-    """Describe one or more changes that together make a job fit."""
+def remedies_text(found: Sequence[Remedy]) -> str:
+    """Describe one or more changes that together admit a job."""
     parts = []
-    for remedy in remedies:
+    for remedy in found:
         word, admitted = figure_text(remedy.field, remedy.required)
         asked = figure_text(remedy.field, remedy.current)[1]
         parts.append(f"with {word} {admitted} instead of {asked}" if remedy.required else f"without {word}")
-    return f"it would fit {' and '.join(parts)} ({remedies[0].cluster}/{remedies[0].node})"
+    return f"it would fit {' and '.join(parts)} ({found[0].where})"
 
 
 class _Trial:
@@ -210,7 +235,7 @@ class _Trial:
         Number of nodes of the fleet, without removed ones.
     """
 
-    def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int) -> None:
+    def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int, admits: Admits = lambda *_: ()) -> None:
         self._snapshot = snapshot.copy()
         self._snapshot.demands = snapshot.demands.copy()
         self._snapshot.arrays.clusters_open[CLUSTERS_RESERVED] = 0
@@ -219,6 +244,7 @@ class _Trial:
         self._existing = np.zeros(len(snapshot.nodes), np.bool_)
         self._existing[list(snapshot.node_index.values())] = True
         self.nodes = len(snapshot.node_index)
+        self._admits = admits
 
     def run(self, job: Job) -> tuple[Cycle, tuple[Refusal, ...]]:
         """Run the profile up to PreScore.
@@ -311,38 +337,41 @@ class _Trial:
             for n in best
         )
 
+    def places(self, job: Job) -> Sequence[Placement]:
+        """Try a whole job; without placements if it does not fit."""
+        return self._admits(self._snapshot, job)
+
     def remedies(self, job: Job) -> tuple[Remedy, ...]:
-        """Return the single changes that make an infeasible job fit, smallest first."""
+        """Return the single changes that admit a job that does not fit, smallest first."""
         found = []
-        for change in changes(job.demand, self._snapshot.links, self._snapshot.devices):
-            value = change.smallest_value(job.demand, lambda demand: self._admits(job, demand))
+        for change in changes(job, self._snapshot.links, self._snapshot.devices):
+            value = change.smallest_value(job, self._fits, lambda changed: bool(self.places(changed)))
             if value is not None:
-                found.append((change.size(value), self._remedy(job, change, value)))
+                placements = self.places(change.apply(job, value))
+                remedy = _verified(change.field, change.text(change.current), change.text(value), placements)
+                found.append((change.size(value), remedy))
         return tuple(remedy for _, remedy in sorted(found, key=lambda each: each[0]))
 
-    def _run_variant(self, job: Job, demand: Demand) -> Cycle:
-        """Run the profile for a variant of a job."""
-        return self.run(replace(job, demand=demand))[0]
-
-    def _remedy(self, job: Job, change: Change, value: int) -> Remedy:
-        best = self.candidates(self._run_variant(job, change.apply(job.demand, value)), most=1)[0]
-        return Remedy(change.field, change.text(change.current), change.text(value), best.cluster, best.node)
-
     def combined_remedies(self, job: Job) -> tuple[Remedy, ...]:
-        """Return changes that together make a job fit."""
+        """Return changes that together admit a job."""
         links = self._snapshot.links
-        found, demand = combined_changes(job.demand, links, lambda demand: self._admits(job, demand))
-        if not found:
-            return ()
-        best = self.candidates(self._run_variant(job, demand), most=1)[0]
-        asked = {change.field: change.current for change in changes(job.demand, links)}
-        return tuple(Remedy(field, asked[field], value, best.cluster, best.node) for field, value in found.items())
+        found, changed = combined_changes(job, links, lambda each: self._fits(each) and bool(self.places(each)))
+        asked = {change.field: change.current for change in changes(job, links)}
+        placements = self.places(changed) if found else ()
+        return tuple(_verified(field, asked[field], value, placements) for field, value in found.items())
 
-    def _admits(self, job: Job, demand: Demand) -> bool:
-        return bool(self._run_variant(job, demand).feasible.any())
+    def _fits(self, job: Job) -> bool:
+        """Report whether one replica fits a node."""
+        return bool(self.run(job)[0].feasible.any())
 
     def _cluster_of(self, n: int) -> str:
         return self._snapshot.clusters[int(self._snapshot.arrays.nodes[NODE_CLUSTER, n])].name
+
+
+def _verified(field: str, current: int | str, required: int | str, placements: Sequence[Placement]) -> Remedy:
+    """Return a remedy with the result of its trial."""
+    first, nodes = placements[0], {(each.cluster, each.node) for each in placements}
+    return Remedy(field, current, required, first.cluster, first.node, len(placements), len(nodes))
 
 
 def weighted_scores(profile: Profile, cycle: Cycle) -> dict[str, Scores]:

@@ -1,4 +1,4 @@
-"""Remedies: changes to a demand that make an infeasible job fit."""
+"""Remedies: changes to a job that make it fit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from seaway.domain.device import Device, mig_figures
-from seaway.domain.job import Demand, GpuTopology
-from seaway.domain.network import Link
+from seaway.domain.job import Demand, GpuTopology, Job
+from seaway.domain.network import NO_NEED, Link
 
 BOUNDS = (
     ("max_latency_ns", "latency_ns"),
@@ -41,9 +41,23 @@ Clusters are not included, because they may be those of the queue's pool, which 
 """
 
 
+ChangeDemand = Callable[[Demand, int], Demand]
+"""Function that returns a demand with another value of a field."""
+
+
+class _OfDemand(NamedTuple):
+    """Possible changes of one field of a demand, as `Change`."""
+
+    field: str
+    current: int
+    values: Sequence[int]
+    apply: ChangeDemand
+    names: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class Change:
-    """Possible changes of one field of a demand.
+    """Possible changes of one field of a job.
 
     Attributes
     ----------
@@ -52,27 +66,39 @@ class Change:
     current
         Current value, with defaults; for a set, its size.
     values
-        Possible values, smallest change first. If the demand fits with one value, it fits with all later ones.
+        Possible values, smallest change first. If a replica fits with one value, it fits with all later ones.
     apply
-        Returns a demand with one of the values.
+        Returns a job with one of the values.
     names
         Texts of the current value and of the others, for values that are positions in this list. These are tried one
-        by one, since a demand may fit with one and not with a later one; empty for amounts.
+        by one, since a job may fit with one and not with a later one; empty for amounts.
     """
 
     field: str
     current: int
     values: Sequence[int]
-    apply: Callable[[Demand, int], Demand]
+    apply: Callable[[Job, int], Job]
     names: Sequence[str] = ()
 
-    def smallest_value(self, demand: Demand, admits: Callable[[Demand], bool]) -> int | None:
-        """Return the first value with which a demand fits; None if there is none."""
+    def smallest_value(self, job: Job, fits: Callable[[Job], bool], admits: Callable[[Job], bool]) -> int | None:
+        """Return the first value with which a whole job is admitted; None if none is found.
+
+        Parameters
+        ----------
+        fits
+            Report whether one replica fits a node, which is fast and needed for `admits`.
+        admits
+            Report whether all replicas can start. It is called for the returned value.
+        """
         if self.names:
-            return next((value for value in self.values if admits(self.apply(demand, value))), None)
-        if not self.values or not admits(self.apply(demand, self.values[-1])):
+            made = ((value, self.apply(job, value)) for value in self.values)
+            return next((value for value, changed in made if fits(changed) and admits(changed)), None)
+        last = self.apply(job, self.values[-1]) if self.values else None
+        if last is None or not fits(last) or not admits(last):
             return None
-        at = bisect_left(self.values, True, key=lambda value: admits(self.apply(demand, value)))
+        at = bisect_left(self.values, True, key=lambda value: fits(self.apply(job, value)))
+        if not admits(self.apply(job, self.values[at])):
+            at = bisect_left(self.values, True, at + 1, key=lambda value: admits(self.apply(job, value)))
         return self.values[at]
 
     def text(self, value: int) -> int | str:
@@ -83,29 +109,42 @@ class Change:
         """Return the size of a change, relative to the current value. The removal of a bound is the largest."""
         if self.names:
             return not self.names[value], Fraction(value)
-        dropped = value == 0 and self.field.startswith("max_")
+        dropped = value == 0 and self.field.startswith(("max_", "between_"))
         return dropped, Fraction(abs(value - self.current), self.current)
 
 
-def changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device] = ()) -> Iterator[Change]:
-    """Yield the single changes that reduce a demand.
+def changes(job: Job, links: Iterable[Link], devices: Iterable[Device] = ()) -> Iterator[Change]:
+    """Yield the single changes that reduce the request of a job.
 
     Parameters
     ----------
-    demand
-        Demand to change.
+    job
+        Job to change.
     links
         Links of the fleet. A bound is raised to the value of one of them, or removed.
     devices
         Devices of the fleet. A MIG profile is replaced by the nearest one of them, or removed.
     """
+    if job.replicas > 1:
+        yield Change("replicas", job.replicas, range(job.replicas - 1, 0, -1), _fewer_replicas)
+        bounded = job.between_replicas.any
+        yield Change("between_replicas", int(bounded), (0,) if bounded else (), _any_links_between)
+    for change in _demand_changes(job.demand, links, devices):
+
+        def apply(before: Job, value: int, of_demand: ChangeDemand = change.apply) -> Job:
+            return replace(before, demand=of_demand(before.demand, value))
+
+        yield Change(change.field, change.current, change.values, apply, change.names)
+
+
+def _demand_changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device]) -> Iterator[_OfDemand]:
     for field in AMOUNTS:
         yield _smaller(demand, field)
     if demand.request.mig:
         yield _other_profile(demand, devices)
     if demand.devices.topology is GpuTopology.SAME_ISLAND:
         names = (GpuTopology.SAME_ISLAND.value, GpuTopology.BEST_EFFORT.value)
-        yield Change("gpu_topology", 0, (1,), _any_topology, names)
+        yield _OfDemand("gpu_topology", 0, (1,), _any_topology, names)
     starting = [link for link in links if link.source == demand.gateway and link.reachable]
     for bound, figure in BOUNDS:
         yield _looser(demand, bound, [getattr(link, figure) for link in starting])
@@ -114,36 +153,37 @@ def changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device] = (
     for field, rules in SETS:
         yield _wider(demand, field, rules)
     limited = demand.nodes.max_microprice is not None
-    yield Change("max_microprice", int(limited), (0,) if limited else (), _any_price)
+    yield _OfDemand("max_microprice", int(limited), (0,) if limited else (), _any_price)
 
 
-def combined_changes(
-    demand: Demand, links: Iterable[Link], admits: Callable[[Demand], bool]
-) -> tuple[dict[str, int], Demand]:
-    """Return changes that together make a demand fit. None of them can be left out or reduced.
+def combined_changes(job: Job, links: Iterable[Link], admits: Callable[[Job], bool]) -> tuple[dict[str, int], Job]:
+    """Return changes that together admit a job. None of them can be left out or reduced.
 
-    Restrictions of the placement are preserved in preference to network bounds, and these in preference to amounts.
-    Among amounts, devices are preserved in preference to CPU and memory of the node.
+    The number of replicas is preserved. Restrictions of the placement are preserved in preference to network bounds,
+    and these in preference to amounts. Among amounts, devices are preserved in preference to CPU and memory of the
+    node.
 
     Returns
     -------
-    dict of str to int and Demand
-        New value of each field to change, and the changed demand; no fields if no changes are sufficient.
+    dict of str to int and Job
+        New value of each field to change, and the changed job; no fields if no changes are sufficient.
     """
-    listed = [change for change in changes(demand, links) if change.values and not change.names]
+    listed = [
+        change for change in changes(job, links) if change.values and not change.names and change.field != "replicas"
+    ]
     amounts = [change for change in listed if change.field in AMOUNTS]
     kept_first = [change for change in reversed(listed) if change.field not in AMOUNTS] + amounts
     chosen: dict[str, int] = {change.field: change.values[-1] for change in kept_first}
 
-    def made(given: dict[str, int]) -> Demand:
-        result = demand
+    def made(given: dict[str, int]) -> Job:
+        result = job
         for change in listed:
             if change.field in given:
                 result = change.apply(result, given[change.field])
         return result
 
     if not admits(made(chosen)):
-        return {}, demand
+        return {}, job
     for change in kept_first:
         others = {field: value for field, value in chosen.items() if field != change.field}
         if admits(made(others)):
@@ -154,7 +194,17 @@ def combined_changes(
     return {change.field: chosen[change.field] for change in listed if change.field in chosen}, made(chosen)
 
 
-def _smaller(demand: Demand, field: str) -> Change:
+def _fewer_replicas(before: Job, value: int) -> Job:
+    """Return a job with fewer replicas; a single one has no ring."""
+    return replace(before, replicas=value, ring=before.ring and value > 1)
+
+
+def _any_links_between(before: Job, _: int) -> Job:
+    """Return a job without bounds on the links between its replicas."""
+    return replace(before, between_replicas=NO_NEED)
+
+
+def _smaller(demand: Demand, field: str) -> _OfDemand:
     """Return the changes that request less of a resource."""
 
     def changed(before: Demand, value: int) -> Demand:
@@ -165,10 +215,10 @@ def _smaller(demand: Demand, field: str) -> Change:
     lowest = 0 if field in ("cpu_milli", "memory_mib") else 1
     if field == "gpu_milli" and asked and changed(demand, 0).request.filled().gpu_milli == 0:
         lowest = 0  # with a memory field, 0 cores reserve none; without it, 0 means all cores
-    return Change(field, asked, range(asked - 1, lowest - 1, -1), changed)
+    return _OfDemand(field, asked, range(asked - 1, lowest - 1, -1), changed)
 
 
-def _other_profile(demand: Demand, devices: Iterable[Device]) -> Change:
+def _other_profile(demand: Demand, devices: Iterable[Device]) -> _OfDemand:
     """Return the changes to other MIG profiles, nearest first, and last to a whole device.
 
     Profiles that are at least as large in memory and cores come first, and then the others, by their difference in
@@ -188,10 +238,10 @@ def _other_profile(demand: Demand, devices: Iterable[Device]) -> Change:
     def changed(before: Demand, value: int) -> Demand:
         return replace(before, request=replace(before.request, mig=names[value]))
 
-    return Change("mig", 0, range(1, len(names)), changed, names)
+    return _OfDemand("mig", 0, range(1, len(names)), changed, names)
 
 
-def _looser(demand: Demand, bound: str, figures: list[int]) -> Change:
+def _looser(demand: Demand, bound: str, figures: list[int]) -> _OfDemand:
     """Return the changes that raise a bound to the values of links, and last remove it."""
     asked: int = getattr(demand.network, bound)
     exact = bound == "max_loss_ppm"
@@ -206,11 +256,11 @@ def _rounded(ns: int) -> int:
     return -(-ns // step) * step
 
 
-def _network_change(demand: Demand, field: str, values: Sequence[int]) -> Change:
+def _network_change(demand: Demand, field: str, values: Sequence[int]) -> _OfDemand:
     def changed(before: Demand, value: int) -> Demand:
         return replace(before, network=replace(before.network, **{field: value}))
 
-    return Change(field, getattr(demand.network, field), values, changed)
+    return _OfDemand(field, getattr(demand.network, field), values, changed)
 
 
 def _any_topology(before: Demand, _: int) -> Demand:
@@ -223,7 +273,7 @@ def _any_price(before: Demand, _: int) -> Demand:
     return replace(before, nodes=replace(before.nodes, max_microprice=None))
 
 
-def _wider(demand: Demand, field: str, rules: str) -> Change:
+def _wider(demand: Demand, field: str, rules: str) -> _OfDemand:
     """Return the change that removes a restriction of the placement."""
 
     def changed(before: Demand, _: int) -> Demand:
@@ -231,4 +281,4 @@ def _wider(demand: Demand, field: str, rules: str) -> Change:
         return replace(before, **{rules: replace(retained, **{field: type(getattr(retained, field))()})})
 
     named = len(getattr(getattr(demand, rules), field))
-    return Change(field, named, (0,) if named else (), changed)
+    return _OfDemand(field, named, (0,) if named else (), changed)

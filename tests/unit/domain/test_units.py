@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.domain.job import Demand, DeviceRules, GpuTopology, ResourceRequest
+from seaway.domain.job import Demand, DeviceRules, GpuTopology, Job, ResourceRequest
 from seaway.domain.network import NetworkNeed
 from seaway.domain.units import FIGURES, figure_text
 from seaway.scheduling.remedies import changes
@@ -38,4 +38,5 @@ def test_every_figure_that_could_be_changed_has_a_word() -> None:
         Demand(ResourceRequest(1, 1, 1, 1, 0, 1), DeviceRules(), gateway="g", network=network),
         Demand(ResourceRequest(1, 1, 1, mig="1g.5gb"), DeviceRules(topology=GpuTopology.SAME_ISLAND)),
     ]
-    assert {change.field for demand in demands for change in changes(demand, ())} == set(FIGURES)
+    jobs = [Job("gang", demand, replicas=2, gang=True) for demand in demands]
+    assert {change.field for each in jobs for change in changes(each, ())} == set(FIGURES)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from seaway.domain.device import Device
 from seaway.domain.job import Demand, GpuTopology, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
-from seaway.domain.placement import Remedy
+from seaway.domain.placement import Explanation, Remedy
 from seaway.scheduling.columns import CLUSTERS_RESERVED
-from seaway.scheduling.engine import decide
+from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import combined_remedies, explain, summary
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
 from seaway.scheduling.job_queue import JobQueue
@@ -73,6 +74,14 @@ def changed(asked: Job, field: str, value: int) -> Job:
     return replace(asked, demand=replace(demand, **{part: new}))
 
 
+admits = partial(trial_placements, policy=PROFILE, overdue=True)
+
+
+def explained(snapshot: Snapshot, asked: Job, profile: Profile) -> Explanation:
+    """Explain a job, with remedies."""
+    return explain(snapshot, asked, profile, admits=partial(trial_placements, policy=profile, overdue=True))
+
+
 def fits(snapshot: Snapshot, asked: Job) -> bool:
     """Report whether a job would be placed now."""
     return choose(PROFILE, cycle_for(snapshot, asked)) >= 0
@@ -82,7 +91,7 @@ def test_nodes_count_for_the_first_filter_that_rejects_them() -> None:
     """Rejections name the filter and the number of nodes, most nodes first, and add up."""
     tainted = node(gpu(memory_mib=1), taints=(Taint("x"),))
     small = node(gpu(memory_mib=10))
-    reported = explain(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
+    reported = explained(snapshot_of(tainted, small, small, node()), job(gpus=1, gpu_memory_mib=20), PROFILE)
     assert not reported.fits
     assert [(each.plugin, each.nodes) for each in reported.refusals] == [
         ("DeviceFit", 2),
@@ -96,7 +105,7 @@ def test_rejections_are_counted_per_cluster() -> None:
     """Clusters without rejections are left out."""
     small, large = node(gpu(memory_mib=10)), node(gpu(memory_mib=100))
     parts = (cluster(small, small, name="a"), cluster(large, name="b"), cluster(small, large, name="c"))
-    (refused,) = explain(snapshot_of(*parts), job(gpus=1, gpu_memory_mib=20), PROFILE).refusals
+    (refused,) = explained(snapshot_of(*parts), job(gpus=1, gpu_memory_mib=20), PROFILE).refusals
     assert (refused.nodes, refused.clusters) == (3, (("a", 2), ("c", 1)))
 
 
@@ -104,7 +113,7 @@ def test_candidates_are_the_best_nodes_in_order() -> None:
     """At most five candidates are listed, and the first is the node that the policy would choose."""
     snapshot = snapshot_of(*(node(gpu(), cpu_milli=10_000 * (9 - at)) for at in range(8)))
     asked = job(gpus=1, cpu_milli=500)
-    reported = explain(snapshot, asked, PROFILE)
+    reported = explained(snapshot, asked, PROFILE)
     names = [each.node for each in reported.candidates]
     assert names == ["node-7", "node-6", "node-5", "node-4", "node-3"]
     assert names[0] == snapshot.nodes[choose(PROFILE, cycle_for(snapshot, asked))].name
@@ -121,7 +130,7 @@ def test_scores_add_up_to_the_total(scores: list[tuple[BestFit | ByIndex, int]])
     cycle = cycle_for(snapshot, asked)
     run_filters(profile, cycle)
     total = total_score(profile, cycle)
-    for candidate in explain(snapshot, asked, profile).candidates:
+    for candidate in explained(snapshot, asked, profile).candidates:
         assert candidate.total == sum(candidate.scores.values())
         assert candidate.total == total[snapshot.node_index[candidate.cluster, candidate.node]]
 
@@ -143,7 +152,7 @@ LINKS = (
 def test_suggested_latency_is_rounded_up_to_readable_time(latency_ns: int, admits: int, written: str) -> None:
     """It is rounded up to tenths of a millisecond, or to microseconds, so that the link stays within it."""
     around = snapshot_of(cluster(*NARROW, gateway="a"), links=(Link("user", "a", latency_ns),))
-    reported = explain(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
+    reported = explained(around, job(gateway="user", max_latency_ns=100_000), PROFILE)
     [remedy] = [each for each in reported.remedies if each.field == "max_latency_ns" and each.required]
     assert remedy.required == admits
     assert f"with max_latency {written} instead of 100us" in summary(reported)
@@ -177,7 +186,7 @@ def test_remedy_is_the_smallest_change_of_its_field(asked: dict[str, Any], field
         cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
     )
     waiting = job(**asked)
-    reported = explain(snapshot, waiting, PROFILE)
+    reported = explained(snapshot, waiting, PROFILE)
     assert not reported.fits
     remedy = next(each for each in reported.remedies if each.field == field)
     assert remedy.required == admits
@@ -192,17 +201,38 @@ def test_remedy_is_the_smallest_change_of_its_field(asked: dict[str, Any], field
 def test_remedies_come_smallest_change_first() -> None:
     """Changes are sorted by their relative size."""
     snapshot = snapshot_of(node(gpu(memory_mib=900)), node(gpu(memory_mib=1_000), cpu_milli=500))
-    reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    reported = explained(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
     assert reported.remedies == (
         Remedy("gpu_memory_mib", 1_000, 900, "cluster-0", "node-0"),
         Remedy("cpu_milli", 2_000, 500, "cluster-0", "node-1"),
     )
 
 
+def test_remedy_of_a_gang_admits_all_its_replicas() -> None:
+    """A change that lets one replica fit is no remedy. Fewer replicas are one, and the smallest sufficient change."""
+    snapshot = snapshot_of(*(node(gpu(memory_mib=30_000)) for _ in range(4)))
+    place(snapshot, job(gpus=1, gpu_memory_mib=10_000))
+    gang = job(gpus=1, gpu_memory_mib=25_000, replicas=4, gang=True)
+    reported = explained(snapshot, gang, PROFILE)
+    assert reported.fits, "three nodes have room for one replica each"
+    assert reported.remedies == (
+        Remedy("gpu_memory_mib", 25_000, 20_000, "cluster-0", "node-0", 4, 4),
+        Remedy("replicas", 4, 3, "cluster-0", "node-1", 3, 3),
+    )
+    assert summary(reported).endswith(
+        "it would fit with gpu_memory 20000Mi instead of 25000Mi (cluster-0/node-0 and 3 other nodes)"
+    )
+    wide = job(gpus=1, gpu_memory_mib=25_000, replicas=12, gang=True)
+    assert [(each.field, each.required) for each in explained(snapshot, wide, PROFILE).remedies] == [
+        ("gpu_memory_mib", 7_500),
+        ("replicas", 3),
+    ]
+
+
 def test_two_shortages_have_no_single_remedy() -> None:
     """A job that has to change two fields gets no remedy."""
     snapshot = snapshot_of(node(gpu(memory_mib=900), cpu_milli=500))
-    reported = explain(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
+    reported = explained(snapshot, job(gpus=1, gpu_memory_mib=1_000, cpu_milli=2_000), PROFILE)
     assert (reported.fits, reported.remedies) == (False, ())
 
 
@@ -223,18 +253,18 @@ def test_nearest_candidate_has_minimal_changes(asked: dict[str, Any], found: dic
         cluster(*NARROW, gateway="a"), cluster(node(cpu_milli=1, memory_mib=1), gateway="b"), links=LINKS
     )
     waiting = job(**asked)
-    assert not explain(snapshot, waiting, PROFILE).remedies
-    remedies = combined_remedies(snapshot, waiting, PROFILE)
+    assert not explained(snapshot, waiting, PROFILE).remedies
+    remedies = combined_remedies(snapshot, waiting, PROFILE, admits)
     values = {remedy.field: int(remedy.required) for remedy in remedies}
     assert found is None or values == found
     assert len(values) > 1
-    known = {change.field: change for change in changes(waiting.demand, LINKS)}
+    known = {change.field: change for change in changes(waiting, LINKS)}
 
     def with_all(values: dict[str, int]) -> Job:
-        demand = waiting.demand
+        result = waiting
         for field, value in values.items():
-            demand = known[field].apply(demand, value)
-        return replace(waiting, demand=demand)
+            result = known[field].apply(result, value)
+        return result
 
     [placement] = place(snapshot.copy(), with_all(values))
     assert {(placement.cluster, placement.node)} == {(each.cluster, each.node) for each in remedies}
@@ -248,19 +278,19 @@ def test_nearest_candidate_has_minimal_changes(asked: dict[str, Any], found: dic
 def test_nearest_candidate_is_empty_when_no_change_helps() -> None:
     """No field of a job helps against taints that it does not tolerate."""
     snapshot = snapshot_of(node(gpu(), taints=(Taint("x"),)))
-    assert combined_remedies(snapshot, job(gpus=2), PROFILE) == ()
+    assert combined_remedies(snapshot, job(gpus=2), PROFILE, admits) == ()
 
 
 def test_job_that_fits_gets_no_remedy() -> None:
     """Only infeasible jobs have remedies."""
-    reported = explain(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
+    reported = explained(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)
     assert (reported.fits, reported.remedies) == (True, ())
 
 
 def test_remedy_for_percent_is_in_percent() -> None:
     """A job that requests a percentage gets the largest percentage that fits."""
     snapshot = snapshot_of(node(mig_gpu()))
-    [remedy] = explain(snapshot, job(gpus=1), PROFILE).remedies
+    [remedy] = explained(snapshot, job(gpus=1), PROFILE).remedies
     assert (remedy.field, remedy.current, remedy.required) == ("gpu_memory_percent", 100, 98)
 
 
@@ -269,7 +299,7 @@ def test_explanation_leaves_the_snapshot_unchanged() -> None:
     snapshot = snapshot_of(node(mig_gpu(), gpu()))
     place(snapshot, job(gpus=1, gpu_memory_mib=4_000))
     before, lines = snapshot.copy(), len(snapshot.demands)
-    explain(snapshot, job(gpus=9, gpu_memory_mib=20_000), PROFILE)
+    explained(snapshot, job(gpus=9, gpu_memory_mib=20_000), PROFILE)
     for table in snapshot.arrays._fields:
         assert np.array_equal(getattr(before.arrays, table), getattr(snapshot.arrays, table))
     assert len(snapshot.demands) == lines
@@ -279,7 +309,7 @@ def test_bandwidth_of_previous_job_does_not_count() -> None:
     """The next replica is explained as the first of its job, without reserved bandwidth."""
     snapshot = snapshot_of(cluster(node(), gateway="a"), links=LINKS[:1])
     snapshot.arrays.clusters_open[CLUSTERS_RESERVED, 0] = 1
-    reported = explain(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
+    reported = explained(snapshot, job(gateway="user", min_bandwidth_mbps=101), PROFILE)
     assert [each.reason for each in reported.refusals] == ["not enough free bandwidth"]
 
 
@@ -288,14 +318,14 @@ def test_removed_nodes_do_not_count() -> None:
     snapshot = snapshot_of(cluster(node(name="a"), node(name="b"), name="c"))
     remove_node(snapshot, "c", "a")
     put_node(snapshot, "c", node(gpu(uuid="new"), name="b"))
-    reported = explain(snapshot, job(gpus=2), PROFILE)
+    reported = explained(snapshot, job(gpus=2), PROFILE)
     assert reported.nodes == sum(each.nodes for each in reported.refusals) == 1
 
 
 def test_profile_determines_the_filters() -> None:
     """The rejections are those of the profile's own plugins."""
     profile = Profile("own", (WeightedPlugin(OnlyLast()), WeightedPlugin(BestFit())))
-    reported = explain(snapshot_of(node(), node(), node(ready=False)), job(), profile)
+    reported = explained(snapshot_of(node(), node(), node(ready=False)), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("OnlyLast", "not the last", 2)]
     assert [each.node for each in reported.candidates] == ["node-2"]
 
@@ -303,27 +333,27 @@ def test_profile_determines_the_filters() -> None:
 def test_pre_filter_rejection_counts_for_every_node() -> None:
     """A PreFilter plugin rejects the whole replica."""
     profile = Profile("shut", (WeightedPlugin(Closed()), *PROFILE.plugins))
-    reported = explain(snapshot_of(node(), node()), job(), profile)
+    reported = explained(snapshot_of(node(), node()), job(), profile)
     assert [(each.plugin, each.reason, each.nodes) for each in reported.refusals] == [("Closed", "closed for today", 2)]
     assert (reported.candidates, reported.remedies) == ((), ())
 
 
 def test_empty_fleet_is_explained() -> None:
     """The explanation of an empty fleet is empty, without an error."""
-    assert summary(explain(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
+    assert summary(explained(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
 
 
 def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     """One sentence has the number of feasible nodes, the reasons of the others and the smallest remedy."""
     nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
-    reported = explain(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
+    reported = explained(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
     assert summary(reported) == (
         "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
         "it would fit with gpu_memory 8000Mi instead of 9000Mi (cluster-0/node-0)"
     )
-    reported = explain(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
+    reported = explained(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
     assert summary(reported).endswith("; it would fit without gpu_model (cluster-0/node-0)")
-    reported = explain(snapshot_of(*nodes), job(gpus=1), PROFILE)
+    reported = explained(snapshot_of(*nodes), job(gpus=1), PROFILE)
     assert summary(reported) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
 
 
@@ -341,7 +371,7 @@ def linked() -> Snapshot:
 def test_links_that_violate_bounds_are_listed_with_values() -> None:
     """Clusters are in order, each with its link, the violated bound and the excess."""
     asked = job(gateway="user", max_latency_ns=20_000_000, max_loss_ppm=1_000, min_bandwidth_mbps=50)
-    found = explain(linked(), asked, PROFILE)
+    found = explained(linked(), asked, PROFILE)
     assert found.links == (
         "user to a: latency 31 ms, bound 20 ms",
         "user to b: nothing answers",
@@ -357,7 +387,7 @@ def test_unknown_bandwidth_differs_from_reserved_bandwidth() -> None:
     parts = [cluster(node(cpu_milli=64_000), name=name, gateway=name) for name in ("a", "b")]
     snapshot, asked = Snapshot(fleet(*parts, links=ties)), job(gateway="user", min_bandwidth_mbps=50)
     assert decide(snapshot, JobQueue(snapshot, [asked]), PROFILE).jobs_placed[0]
-    assert explain(snapshot, asked, PROFILE).links == (
+    assert explained(snapshot, asked, PROFILE).links == (
         "user to a: bandwidth not known, bound 50Mbps",
         "user to b: 0Mbps free, bound 50Mbps",
     )
@@ -368,14 +398,14 @@ def test_links_between_replicas_are_listed() -> None:
     snapshot = linked()
     between = NetworkNeed(max_latency_ns=30_000_000, min_bandwidth_mbps=60)
     wide = job(cpu_milli=40_000, replicas=2, gang=True, between_replicas=between, clusters={"a", "c"})
-    assert explain(snapshot, wide, PROFILE).links == ()
+    assert explained(snapshot, wide, PROFILE).links == ()
     decide(snapshot, JobQueue(snapshot, [wide]), PROFILE)
-    assert explain(snapshot, wide, PROFILE).links == ("a to c: 40Mbps free, bound 60Mbps",)
+    assert explained(snapshot, wide, PROFILE).links == ("a to c: 40Mbps free, bound 60Mbps",)
 
 
 def test_jobs_without_bounds_get_no_links() -> None:
     """Only violated bounds are listed."""
-    assert explain(linked(), job(gateway="user"), PROFILE).links == ()
+    assert explained(linked(), job(gateway="user"), PROFILE).links == ()
 
 
 @pytest.mark.parametrize(
@@ -393,7 +423,7 @@ def test_jobs_without_bounds_get_no_links() -> None:
 def test_nearest_mig_profile_is_named(asked: str, offered: Device, nearest: str) -> None:
     """The next larger profile comes first, else the next smaller one, else a whole device without MIG."""
     snapshot = snapshot_of(node(offered))
-    reported = explain(snapshot, job(gpus=1, mig=asked), PROFILE)
+    reported = explained(snapshot, job(gpus=1, mig=asked), PROFILE)
     assert [(each.field, each.current, each.required) for each in reported.remedies] == [("mig", asked, nearest)]
     change = f"with mig {nearest} instead of {asked}" if nearest else "without mig"
     assert f"it would fit {change}" in summary(reported)
@@ -403,19 +433,19 @@ def test_profile_without_room_is_skipped_for_the_next_nearest() -> None:
     """A profile that is not free now is not named, although it is nearer."""
     snapshot = snapshot_of(node(mig_gpu()))
     place(snapshot, job(gpus=1, mig="2g.10gb"))
-    [remedy] = explain(snapshot, job(gpus=1, mig="4g.20gb"), PROFILE).remedies
+    [remedy] = explained(snapshot, job(gpus=1, mig="4g.20gb"), PROFILE).remedies
     assert remedy.required == "3g.20gb"
 
 
 def test_remedy_for_missing_links_is_another_topology() -> None:
     """A job for one island fits with fewer GPUs, or if it only prefers them to be connected."""
     snapshot = snapshot_of(node(gpu(island=0), gpu(island=0), gpu()))
-    reported = explain(snapshot, job(gpus=3, topology=GpuTopology.SAME_ISLAND), PROFILE)
+    reported = explained(snapshot, job(gpus=3, topology=GpuTopology.SAME_ISLAND), PROFILE)
     assert [(each.field, each.required) for each in reported.remedies] == [("gpus", 2), ("gpu_topology", "best-effort")]
 
 
 def test_candidates_with_closer_devices_come_first() -> None:
     """Nodes without connected devices follow, by score, as they would be chosen."""
     parts = (node(gpu(), gpu(numa=1), cpu_milli=1_000), node(gpu(numa=1), gpu()), node(gpu(island=0), gpu(island=0)))
-    reported = explain(snapshot_of(*parts), job(gpus=2, topology=GpuTopology.BEST_EFFORT), PROFILE)
+    reported = explained(snapshot_of(*parts), job(gpus=2, topology=GpuTopology.BEST_EFFORT), PROFILE)
     assert [each.node for each in reported.candidates] == ["node-2", "node-0", "node-1"]

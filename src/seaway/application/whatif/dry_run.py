@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import islice
 
@@ -23,7 +23,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import DataSource, Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
-from seaway.domain.placement import Candidate, Explanation, Placement
+from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
 from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
@@ -42,9 +42,8 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY_FREE,
 )
-from seaway.scheduling.engine import decide
-from seaway.scheduling.explain import explain, summary
-from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.engine import trial_placements
+from seaway.scheduling.explain import explain, remedies, summary
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.model_shares import without_models
@@ -76,6 +75,9 @@ ORDER_CACHE_NS = 2_000_000_000
 """Maximum age of the queue order used for positions, nanoseconds."""
 
 
+REMEDIES_CACHE_NS = 10_000_000_000
+"""Maximum age of remedies, nanoseconds."""
+
 _Answer = tuple[str, dict[str, str | int], str]
 """Code, parameters and text of a reason."""
 
@@ -102,6 +104,8 @@ class DryRuns:
         self._known: dict[
             tuple[Demand, DataSource, int], Explanation
         ] = {}  # on the copy, for jobs without an allocation
+        self._remedies_known: dict[Hashable, tuple[Remedy, ...]] = {}  # likewise, also for equal jobs only
+        self._remedies_at_ns = 0
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
@@ -127,7 +131,10 @@ class DryRuns:
         with self._copying:
             snapshot, profile, job = self._stage(spec, "this job", policy)
             explanation = explain(snapshot, job, profile, reserved=self._reserved)
-            placements, hit = self._placed(spec, user, job, profile)
+            usable = self._usable(spec, user, job.name)
+            placements, hit = self._placed(usable, spec, user, job, profile)
+            if not placements:
+                explanation = replace(explanation, remedies=self._remedies(usable, spec, user, job, profile))
             with self._controller.lock:
                 reserved = reserved_text(self._controller.live.advance.closed_to(spec))
             prices = [
@@ -150,10 +157,35 @@ class DryRuns:
             said += f"; but {short}" if short else reserved or RESERVED
         return DryRun(profile.name, bool(placements), said, choices, placements, explanation, price)
 
+    def _usable(self, spec: JobSpec, user: str, job_id: str) -> Snapshot:
+        """Return a copy of the fleet without the capacity that is reserved for other waiting jobs.
+
+        A job that ends before the other jobs start may use reserved capacity, too.
+        """
+        with self._controller.lock:
+            live, reservations = self._controller.live, self._controller.scheduler.reservations
+            past = live.history.runs(spec, user)
+            if reservations.lets_pass(past.expected_s if past else spec.max_duration_s, job_id):
+                return self._free
+            entry = live.waiting.get(job_id)
+            if entry is None or not reservations.own(entry) or not self._copy_is_current():
+                return self._reserved
+            usable = self._reserved.copy()
+            reservations.lift_own(entry, usable)
+            return usable
+
+    def _remedies(self, usable: Snapshot, spec: JobSpec, user: str, job: Job, profile: Profile) -> tuple[Remedy, ...]:
+        """Return the changes that admit a job that would wait, beside what others hold and within all limits."""
+
+        def admits(copy: Snapshot, changed: Job) -> tuple[Placement, ...]:
+            return self._placed(copy, spec, user, changed, profile, overdue=True)[0]
+
+        return remedies(usable, job, profile, admits)
+
     def _placed(
-        self, spec: JobSpec, user: str, job: Job, profile: Profile
+        self, usable: Snapshot, spec: JobSpec, user: str, job: Job, profile: Profile, *, overdue: bool = False
     ) -> tuple[tuple[Placement, ...], LimitHit | None]:
-        """Place a job on a copy of the fleet, without reserved capacity unless the job may use it.
+        """Place a job on a copy of the fleet, as the scheduler would.
 
         Returns
         -------
@@ -164,21 +196,16 @@ class DryRuns:
         tree = self._controller.live.tree
         owner = Owner(spec.queue, spec.tenant, user)
         with self._controller.lock:
-            past = self._controller.live.history.runs(spec, user)
-            lasts_s = past.expected_s if past else spec.max_duration_s
-            passes = self._controller.scheduler.reservations.lets_pass(lasts_s, job.name)
-            exhausted = tree.model_hits(owner, requested)
-            hit = tree.hit(owner, requested)
+            exhausted = tree.model_hits(owner, requested, job=job.name)
+            hit = tree.hit(owner, requested, job.name)
             narrowed = self._controller.live.advance.narrow(job, spec)
-        snapshot = self._free if passes else self._reserved
         if hit:
             return (), hit
-        asked = without_models(narrowed, exhausted, snapshot)
-        plan = decide(snapshot, JobQueue(snapshot, [asked]), profile, dry_run=True)
-        placements = tuple(plan.placements()) if plan.jobs_placed[0] or job.partial else ()
-        snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
+        asked = without_models(narrowed, exhausted, usable)
+        placements = trial_placements(usable, asked, profile, overdue=overdue)
         with self._controller.lock:
-            hit = tree.hit(owner, held_amounts(job.demand, placements, snapshot.device)) if placements else hit
+            held = held_amounts(job.demand, placements, usable.device)
+            hit = tree.hit(owner, held, job.name) if placements else hit
         if exhausted and not placements:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit
@@ -198,7 +225,7 @@ class DryRuns:
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
-                explanation = self._as_it_came(job, self._explained(job))
+                explanation = self._as_it_came(job, self._explained(job, with_remedies=job.state.waits))
                 if job.state.waits and explanation and explanation.fits:
                     short = self._shortage(job)
         if job.state.placed:
@@ -285,7 +312,7 @@ class DryRuns:
         )
         return code, {}, f"waits: {said}{reserved if code == 'reserved_in_advance' else _BUT.get(code, '')}"
 
-    def _explained(self, job: JobRecord) -> Explanation | None:
+    def _explained(self, job: JobRecord, *, with_remedies: bool = False) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation."""
         try:
             snapshot, profile, seen = self._stage(job.spec, job.id)
@@ -298,10 +325,28 @@ class DryRuns:
             key = (seen.demand, seen.data, id(profile))
             if key not in self._known:
                 self._known[key] = explain(snapshot, seen, profile, reserved=self._reserved)
-            return _its_own(replace(self._known[key], job=job.id), job.spec)
+            found = replace(self._known[key], job=job.id)
+            if with_remedies:
+                found = replace(found, remedies=self._remedies_of(job, seen, profile))
+            return _its_own(found, job.spec)
         twin = snapshot.copy()
         booking.release(twin)
         return _its_own(explain(twin, seen, profile), job.spec)
+
+    def _remedies_of(self, job: JobRecord, seen: Job, profile: Profile) -> tuple[Remedy, ...]:
+        """Return the changes that admit a waiting job; they are cached for a while, until the fleet changes."""
+        spec = job.spec
+        together = seen.replicas, seen.gang, seen.single_cluster, seen.between_replicas, seen.ring, seen.partial
+        owner = Owner(spec.queue, spec.tenant, job.submitted_by)
+        own = self._controller.scheduler.reservations.of(job.id)
+        key = (seen.demand, seen.data, together, id(profile), owner, spec.max_duration_s, own and job.id)
+        now_ns = self._controller.live.clock.monotonic_ns()
+        if now_ns - self._remedies_at_ns >= REMEDIES_CACHE_NS:  # limits may have changed
+            self._remedies_known, self._remedies_at_ns = {}, now_ns
+        if key not in self._remedies_known:
+            usable = self._usable(spec, job.submitted_by, job.id)
+            self._remedies_known[key] = self._remedies(usable, spec, job.submitted_by, seen, profile)
+        return self._remedies_known[key]
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""
@@ -319,7 +364,7 @@ class DryRuns:
                     free = retained.copy()
                     self._controller.scheduler.reservations.lift_from(free)
                 self._copy = (self._state(), free, retained)
-                self._known = {}
+                self._known, self._remedies_known = {}, {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
             known_job = live.jobs.get(name)
             refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
