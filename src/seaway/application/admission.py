@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from dataclasses import replace
 from functools import partial
@@ -44,48 +43,10 @@ from seaway.scheduling.explain import (
 )
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import quota_key
+from seaway.scheduling.shortage import fits, most
 from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS
 from seaway.scheduling.snapshot.snapshot import Snapshot
-
-
-def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return the number of replicas of a job that fit now; the snapshot stays unchanged.
-
-    For a job in a single cluster, this is the maximum over the clusters.
-    """
-    if job.single_cluster:
-        return most(snapshot, job, profile)
-    queue = JobQueue(snapshot, [replace(job, gang=False, ring=False)])
-    plan = decide(snapshot, queue, profile, dry_run=True)
-    placed = int(plan.placed.sum())
-    snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
-    return placed
-
-
-def most(snapshot: Snapshot, job: Job, profile: Profile) -> int:
-    """Return the largest gang size that fits now; the snapshot stays unchanged."""
-    sizes = range(1, job.replicas + 1)
-    return bisect_left(sizes, True, key=lambda count: not fits(snapshot, replace(job, replicas=count), profile))
-
-
-def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
-    """Return a message with the number of replicas that fit now; empty if all fit."""
-    if job.replicas == 1 or fits(snapshot, job, profile):
-        return ""
-    count = room(snapshot, job, profile)
-    where = "in one cluster" if job.single_cluster else "together"
-    said = f"{job.replicas:,} replicas are needed {where}, and there is room for {count:,} now"
-    if 0 < count < job.replicas and fits(snapshot, replace(job, replicas=count), profile):
-        said += f"; it would fit with {count:,} replicas"
-    return said
-
-
-def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:
-    """Report whether a whole job fits now; the snapshot stays unchanged."""
-    return bool(trial_placements(snapshot, replace(job, partial=False), profile))
-
 
 PLAIN = PlainTemplates()
 

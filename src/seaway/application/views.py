@@ -275,6 +275,8 @@ class DryRun:
         job would wait.
     manifests
         Objects that would be sent to the clusters.
+    placement_reason
+        What decided for the node of the first replica, against the next best one; empty if unknown.
     """
 
     policy: str
@@ -285,6 +287,7 @@ class DryRun:
     explanation: Explanation
     microprice_per_hour: int | None = None
     manifests: tuple[dict[str, Any], ...] = ()
+    placement_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -95,8 +95,10 @@ class Refusal:
     clusters
         Number of these nodes by cluster.
     code
-        Code of the reason, such as ``NodeResources.1``: the filter, and the number of its reason, from 1; empty for a
-        reason without a filter.
+        Code of the reason, such as ``NodeResources.1``: the filter, and the number of its reason, from 1; or one of
+        `seaway.domain.reasons`. Empty for a reason without a code.
+    params
+        Parameters of the reason.
     """
 
     plugin: str
@@ -104,6 +106,7 @@ class Refusal:
     nodes: int
     clusters: tuple[tuple[str, int], ...] = ()
     code: str = ""
+    params: Mapping[str, str | int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,7 @@ def rough_time_text(seconds: int) -> str:
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "replicas": ("replicas", str),
     "between_replicas": ("between_replicas", str),
+    "time_limit_s": ("time_limit", time_text),
     "gpus": ("gpus", str),
     "gpu_memory_mib": ("gpu_memory", memory_text),
     "gpu_memory_percent": ("gpu_memory", lambda percent: f"{percent}%"),

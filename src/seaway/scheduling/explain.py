@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import islice, permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from seaway.domain.job import Job
 from seaway.domain.network import Link, NetworkNeed, link_text, violations
 from seaway.domain.placement import Candidate, Explanation, Placement, Refusal, Remedy
+from seaway.domain.reasons import Params, text
 from seaway.domain.units import figure_text, rate_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
@@ -102,39 +104,74 @@ Admits = Callable[[Snapshot, Job], Sequence[Placement]]
 fit."""
 
 
+class Keeper(NamedTuple):
+    """Reason why a job may not use some nodes.
+
+    Attributes
+    ----------
+    code, params
+        Reason, as in `seaway.domain.reasons`.
+    places
+        Cluster and node of these nodes; None for all that no other keeper has.
+    """
+
+    code: str
+    params: Params
+    places: Set[tuple[str, str]] | None = None
+
+
+class Limitation(NamedTuple):
+    """Rule outside of the policy that excludes nodes, such as a reservation for another job.
+
+    Attributes
+    ----------
+    plugin
+        Name of the rule.
+    snapshot, job
+        Snapshot and job without this rule and the later ones.
+    keepers
+        Reasons by node. The first that has a node counts.
+    """
+
+    plugin: str
+    snapshot: Snapshot
+    job: Job
+    keepers: Sequence[Keeper]
+
+
 def explain(
     snapshot: Snapshot,
     job: Job,
     profile: Profile,
     *,
     sequence: int = 0,
-    reserved: Snapshot | None = None,
     most: int = MAX_CANDIDATES,
     admits: Admits | None = None,
+    limitations: Sequence[Limitation] = (),
 ) -> Explanation:
     """Explain the decision for the next replica of a job.
 
     Parameters
     ----------
     snapshot
-        Snapshot of the fleet. It is not changed.
+        Snapshot of the fleet, with all limitations. It is not changed.
     job
-        Job without placed replicas.
+        Job without placed replicas, with all limitations.
     profile
         Policy. Its PostFilter plugins are not called.
     sequence
         Sequence number of the job in its queue, which seeds random choices.
-    reserved
-        As for `violating_links`.
     most
         Maximum number of candidates.
     admits
         As for `remedies`; None to look for no remedies.
+    limitations
+        Rules that exclude nodes before the filters of the policy, in their order.
 
     Returns
     -------
     Explanation
-        Each node counts for the first filter that excludes it.
+        Each node counts for the first rule that excludes it. Limitations only count for nodes that fit otherwise.
 
     Raises
     ------
@@ -142,7 +179,8 @@ def explain(
         If the job names an unknown gateway.
     """
     trial = _Trial(snapshot, profile, sequence)
-    cycle, refusals = trial.run(job)
+    excluded = trial.excluded(job, limitations) if limitations else []
+    cycle, refusals = trial.run(job, excluded)
     candidates = trial.candidates(cycle, most)
     clusters = list(dict.fromkeys(each.cluster for each in candidates))
     return Explanation(
@@ -151,7 +189,7 @@ def explain(
         refusals=refusals,
         candidates=candidates,
         remedies=remedies(snapshot, job, profile, admits) if admits else (),
-        links=violating_links(snapshot, job, reserved),
+        links=violating_links(limitations[0].snapshot if limitations else snapshot, job, snapshot),
         data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.places else "",
         deferral_reason=cycle.deferral_reason,
         message=cycle.message,
@@ -176,8 +214,13 @@ def remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Admits) -> 
     return () if trial.places(job) else trial.remedies(job)
 
 
-def summary(explanation: Explanation) -> str:
+def summary(explanation: Explanation, short: str = "") -> str:
     """Return an explanation in one sentence, without a full stop. Values are formatted as in job files.
+
+    Parameters
+    ----------
+    short
+        Shortage of replicas that are needed together; empty for none.
 
     Examples
     --------
@@ -196,6 +239,7 @@ def summary(explanation: Explanation) -> str:
     if explanation.links and not explanation.candidates:
         more = len(explanation.links) - MAX_LINKS_NAMED
         said += f" ({'; '.join(explanation.links[:MAX_LINKS_NAMED])}{f'; {more} links more' if more > 0 else ''})"
+    said += f"; but {short}" if short else ""
     if explanation.remedies:
         said += f"; {remedies_text(explanation.remedies[:1])}"
     if explanation.data and explanation.candidates:
@@ -222,7 +266,8 @@ def remedies_text(found: Sequence[Remedy]) -> str:
     for remedy in found:
         word, admitted = figure_text(remedy.field, remedy.required)
         asked = figure_text(remedy.field, remedy.current)[1]
-        parts.append(f"with {word} {admitted} instead of {asked}" if remedy.required else f"without {word}")
+        before = f" instead of {asked}" if remedy.current else ""
+        parts.append(f"with {word} {admitted}{before}" if remedy.required else f"without {word}")
     return f"it would fit {' and '.join(parts)} ({found[0].where})"
 
 
@@ -246,10 +291,39 @@ class _Trial:
         self.nodes = len(snapshot.node_index)
         self._admits = admits
 
-    def run(self, job: Job) -> tuple[Cycle, tuple[Refusal, ...]]:
+    def excluded(self, job: Job, limitations: Sequence[Limitation]) -> list[tuple[Refusal, NDArray[np.bool_]]]:
+        """Return the reasons of limitations with the nodes that each of them excludes, shape (N,)."""
+        before = [_Trial(each.snapshot, self._profile, 0).run(each.job)[0].feasible for each in limitations]
+        after = [*before, self.run(job)[0].feasible][1:]
+        excluded = []
+        for limitation, with_it, without in zip(limitations, after, before, strict=True):
+            left = without & ~with_it & ~after[-1]
+            for keeper in limitation.keepers:
+                nodes = left & self._among(keeper.places)
+                if nodes.any():
+                    reason = text(keeper.code, keeper.params)
+                    refusal = self._refusal(limitation.plugin, reason, nodes, keeper.code)
+                    excluded.append((replace(refusal, params=keeper.params), nodes))
+                left &= ~nodes
+        return excluded
+
+    def _among(self, places: Set[tuple[str, str]] | None) -> NDArray[np.bool_]:
+        """Return the nodes of some places, shape (N,); all for None."""
+        nodes = np.full(len(self._snapshot.nodes), places is None)
+        nodes[[self._snapshot.node_index[each] for each in places or () if each in self._snapshot.node_index]] = True
+        return nodes
+
+    def run(
+        self, job: Job, excluded: Sequence[tuple[Refusal, NDArray[np.bool_]]] = ()
+    ) -> tuple[Cycle, tuple[Refusal, ...]]:
         """Run the profile up to PreScore.
 
         Return the cycle and the reasons with their numbers of nodes, largest first.
+
+        Parameters
+        ----------
+        excluded
+            Reasons with nodes that are already excluded, as from `excluded`.
         """
         cycle = Cycle(
             snapshot=self._snapshot,
@@ -260,7 +334,9 @@ class _Trial:
             usable=self._snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
             feasible=self._existing.copy(),
         )
-        refusals = self._refusals(cycle)
+        for _, nodes in excluded:
+            cycle.feasible &= ~nodes
+        refusals = [*(refusal for refusal, _ in excluded), *self._refusals(cycle)]
         return cycle, tuple(sorted(refusals, key=lambda refusal: -refusal.nodes))
 
     def _refusals(self, cycle: Cycle) -> list[Refusal]:
@@ -348,7 +424,7 @@ class _Trial:
             value = change.smallest_value(job, self._fits, lambda changed: bool(self.places(changed)))
             if value is not None:
                 placements = self.places(change.apply(job, value))
-                remedy = _verified(change.field, change.text(change.current), change.text(value), placements)
+                remedy = verified(change.field, change.text(change.current), change.text(value), placements)
                 found.append((change.size(value), remedy))
         return tuple(remedy for _, remedy in sorted(found, key=lambda each: each[0]))
 
@@ -358,7 +434,7 @@ class _Trial:
         found, changed = combined_changes(job, links, lambda each: self._fits(each) and bool(self.places(each)))
         asked = {change.field: change.current for change in changes(job, links)}
         placements = self.places(changed) if found else ()
-        return tuple(_verified(field, asked[field], value, placements) for field, value in found.items())
+        return tuple(verified(field, asked[field], value, placements) for field, value in found.items())
 
     def _fits(self, job: Job) -> bool:
         """Report whether one replica fits a node."""
@@ -368,8 +444,8 @@ class _Trial:
         return self._snapshot.clusters[int(self._snapshot.arrays.nodes[NODE_CLUSTER, n])].name
 
 
-def _verified(field: str, current: int | str, required: int | str, placements: Sequence[Placement]) -> Remedy:
-    """Return a remedy with the result of its trial."""
+def verified(field: str, current: int | str, required: int | str, placements: Sequence[Placement]) -> Remedy:
+    """Return a remedy with the placements of its trial."""
     first, nodes = placements[0], {(each.cluster, each.node) for each in placements}
     return Remedy(field, current, required, first.cluster, first.node, len(placements), len(nodes))
 

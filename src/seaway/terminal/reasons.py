@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seaway.domain.units import figure_text
 from seaway.terminal.tables import Column, Rows
-from seaway.terminal.words import NOWHERE, Body, ago, learned, until
+from seaway.terminal.words import NONE, NOWHERE, Body, ago, learned, until
 
 
 def picture(body: Body, layers: int) -> RenderableType:
@@ -72,11 +72,21 @@ def remedies(explanation: Body) -> list[RenderableType]:
         return []
     columns = (
         Column("CHANGE", lambda each: figure_text(each["field"], each["requested"])[0]),
-        Column("FROM", lambda each: figure_text(each["field"], each["requested"])[1], right=True),
-        Column("TO", lambda each: figure_text(each["field"], each["admits"])[1] if each["admits"] else "–", right=True),
-        Column("AND IT FITS", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
+        Column("FROM", lambda each: _figure(each, "requested"), right=True),
+        Column("TO", lambda each: _figure(each, "admits"), right=True),
+        Column("AND IT FITS", _verified, cut=True),
     )
     return ["\nany one of these changes would admit it", Rows(columns, explanation["remedies"])]
+
+
+def _figure(remedy: Body, which: str) -> str:
+    return figure_text(remedy["field"], remedy[which])[1] if remedy[which] else NONE
+
+
+def _verified(remedy: Body) -> str:
+    """Describe the trial of a remedy."""
+    place, nodes = f"{remedy['cluster']}/{remedy['node']}", remedy.get("nodes", 1)
+    return place if nodes == 1 else f"{remedy['replicas']:,} replicas on {nodes:,} nodes, first {place}"
 
 
 def scores(candidates: list[Body]) -> list[RenderableType]:

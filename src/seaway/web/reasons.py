@@ -13,7 +13,7 @@ from seaway.web.job_document import path_of
 
 if TYPE_CHECKING:
     from seaway.wire.events import EventOut
-    from seaway.wire.explanations import ExplanationOut, RemedyOut
+    from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
     from seaway.wire.job_out import JobOut, PlacementOut
 
 
@@ -32,7 +32,7 @@ class ClusterReasons:
     cluster: str
     fits: int
     nodes: int
-    refusals: tuple[tuple[str, int], ...]
+    refusals: tuple[tuple[FilteredOut, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ class RemedyText:
     Attributes
     ----------
     word, asked, admits
-        Field and amounts in the notation of jobs; `admits` is empty if no amount is admissible.
+        Field and amounts in the notation of jobs. `asked` is empty if the job sets none, and `admits` if it must not.
+    place, replicas, nodes
+        First node, and numbers of replicas and of their nodes, in the trial of the change.
     path
         Path of the field if a job can set it to that amount; else empty.
     """
@@ -51,6 +53,8 @@ class RemedyText:
     asked: str
     admits: str
     place: str
+    replicas: int
+    nodes: int
     path: str
 
 
@@ -62,10 +66,10 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
     nodes
         Number of nodes of each cluster.
     """
-    refused: dict[str, list[tuple[str, int]]] = {}
+    refused: dict[str, list[tuple[FilteredOut, int]]] = {}
     for each in explanation.filtered:
         for cluster, count in each.clusters.items():
-            refused.setdefault(cluster, []).append((each.reason, count))
+            refused.setdefault(cluster, []).append((each, count))
     rows = [
         ClusterReasons(
             cluster,
@@ -82,8 +86,10 @@ def remedy_texts(remedies: list[RemedyOut]) -> Iterator[RemedyText]:
     """Yield single changes that make a job admissible, in the notation of jobs."""
     for each in remedies:
         word, asked = figure_text(each.field, each.requested)
+        asked = asked if each.requested else ""
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
-        yield RemedyText(word, asked, admits, f"{each.cluster}/{each.node}", path_of(each.field) if admits else "")
+        path = path_of(each.field) if admits else ""
+        yield RemedyText(word, asked, admits, f"{each.cluster}/{each.node}", each.replicas, each.nodes, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from babel.units import format_unit
 from markupsafe import Markup
 from starlette.requests import Request
 
+from seaway.domain.reasons import TEXTS, Params, text
 from seaway.web import cookies
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
@@ -39,6 +40,7 @@ PLACEMENT_CLAUSES = (
     "its data is closer than to {place}, the next best",
     "the first in order of {count} nodes with equal scores",
     "no other node fits",
+    "{place} has a better score, but {cluster} has room for {count} of {replicas} replicas",
     "its data is at {place}",
     "{size} take {clauses}",
     "the transfer time is unknown to {place}",
@@ -108,6 +110,11 @@ class Words:
             return english
         known = self.known.get(english)
         return known or Markup('<span lang="{}">{}</span>').format(FIRST, english)
+
+    def reason(self, code: str, params: Params, english: str) -> str:
+        """Translate a reason of the API by its code; as `translated` for one that the catalogue does not have."""
+        template = self.known.get(TEXTS.get(code, ""), "")
+        return text(code, params, template) if template else self.translated(english)
 
     def sentence(self, english: str) -> str:
         """Translate the reason of a placement, whose clauses contain names; as `translated` if a clause is unknown."""

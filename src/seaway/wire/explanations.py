@@ -25,7 +25,11 @@ class FilteredOut(Shown):
     clusters: dict[str, int] = Field(default_factory=dict)
     """Number of rejected nodes by cluster."""
     code: str = ""
-    """Stable code of the reason for programs, such as `NodeResources.1`: the filter and the number of its reason."""
+    """Stable code of the reason for programs: `NodeResources.1` is the filter and the number of its reason. For
+    capacity of others: `reserved_for_job`, `reserved_for_other_tenant`, both also with `_until` if the start of that
+    job is unknown, `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`."""
+    params: dict[str, str | int] = Field(default_factory=dict)
+    """Values in the reason: `job`, `job_id`, `starts_at`, `until`, `begin`, `end`, `name`, `models`, `holders`."""
 
 
 class CandidateOut(Shown):
@@ -38,14 +42,23 @@ class CandidateOut(Shown):
 
 
 class RemedyOut(Shown):
-    """Smallest change of one value of the job that makes it fit."""
+    """Smallest change of one value of the job that admits all its replicas, verified by a trial on the current fleet.
+
+    `time_limit_s` lets it use capacity that is reserved for a later time.
+    """
 
     field: str
     requested: int | str
+    """Current value; 0 or empty if the job does not set it."""
     admits: int | str
     """Value with which it fits: a number, or the name of a MIG profile; 0 or empty to leave the field out."""
     cluster: str
     node: str
+    """Node of the first replica in the trial."""
+    replicas: int = 1
+    """Number of replicas that started in the trial."""
+    nodes: int = 1
+    """Number of their nodes."""
 
 
 class ExplanationOut(Shown):
@@ -93,15 +106,16 @@ class ReasonOut(Shown):
     code: str = ""
     """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
-    `reserved`: devices are reserved for this job. `queue_limit`: a limit of its queue or an ancestor has no room for
-    it. `tenant_quota`, `user_quota`: a quota of its tenant or user has none. `lending_limit`: other queues keep the
-    rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned start.
-    `reserved_in_advance`: advance reservations keep capacity for others. Others:
-    `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed`, `finished`.
+    `reserved_in_advance`: advance reservations keep capacity for others. `reserved`: devices are reserved for this job.
+    `queue_limit`: a limit of its queue or an ancestor has no room for it. `tenant_quota`, `user_quota`: a quota of its
+    tenant or user has none. `model_limit`: a limit has no room for the GPU models that it may use. `lending_limit`:
+    other queues keep the rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned
+    start. `behind_earlier_jobs`: its queue has no backfill, and an earlier job waits. `to_be_decided`: it fits, and is
+    not decided yet. Others: `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed`, `finished`.
     """
     params: dict[str, str | int] = Field(default_factory=dict)
     """Names and values in the message: `policy`, `gateway`, `where`, `soon_s`, `queue`, `tenant`, `pool`, `user`,
-    `held`, `limit`, `requested`, `reserved` (for jobs that displaced others).
+    `held`, `limit`, `requested`, `reserved` (for jobs that displaced others), and those of `filtered`.
     """
 
     @classmethod
@@ -142,6 +156,8 @@ class DryRunOut(Shown):
     placements: list[PlacementOut]
     price_per_hour: str | None = None
     """Price of all replicas per hour, in units of the currency; null if unknown, or if the job would wait."""
+    placement_reason: str = ""
+    """Reason for the node of the first replica: the score that decided against the next best one; empty if unknown."""
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
     """First 1,000 objects that Seaway would create in the clusters; the job ID in them consists of zeros."""
@@ -170,6 +186,7 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
                 "nodes": each.nodes,
                 "clusters": dict(each.clusters),
                 "code": each.code,
+                "params": dict(each.params),
             }
             for each in explanation.refusals
         ],
@@ -184,6 +201,8 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
                 "admits": each.required,
                 "cluster": each.cluster,
                 "node": each.node,
+                "replicas": each.replicas,
+                "nodes": each.nodes,
             }
             for each in explanation.remedies
         ],

@@ -3,13 +3,16 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.whatif.dry_run import RESERVED, free_slices
+from seaway.application.whatif.dry_run import free_slices
+from seaway.application.whatif.limitations import RESERVED
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.network import Link
 from seaway.domain.queues import Backfill, Queue
+from seaway.domain.reasons import time_param
+from seaway.domain.tenancy import Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
@@ -50,10 +53,13 @@ def test_free_bandwidth_is_that_of_links() -> None:
     (choice,) = made.plane.overview.dry_run(spec(gateway="user")).candidates
     assert choice.link is not None
     assert (link.left_mbps, choice.link.free_mbps) == (0, 0)
-    explanation = made.plane.overview.reason(made.job(waiting)).explanation
-    assert explanation is not None
-    (said,) = explanation.links
-    assert said == "user to door: 1Gbps free, bound 3Gbps, 1Gbps of that is reserved for waiting jobs"
+    behind = made.submit(gateway="user", min_bandwidth_mbps=2_000)
+    said = ("user to door: 1Gbps free, bound 3Gbps", "user to door: 1Gbps free, bound 2Gbps")
+    others = ("", ", 1Gbps of that is reserved for waiting jobs")
+    for job_id, text, reserved in zip((waiting, behind), said, others, strict=True):
+        explanation = made.plane.overview.reason(made.job(job_id)).explanation
+        assert explanation is not None
+        assert explanation.links == (text + reserved,)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +243,10 @@ def test_what_is_too_large_may_fit_a_fleet_that_grows() -> None:
     nodes = (NewNodes("alpha", "node-0", 1),)
     assert len(what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=5),))).started) == 1
     (left,) = what_if(made).ask(Question(add_nodes=nodes, jobs=(spec(replicas=7),))).waiting
-    assert "7 replicas are needed together, and there is room for 6 now; it would fit with 6 replicas" in left.why
+    assert (
+        "7 replicas are needed together, and there is room for 6 now; it would fit with replicas 6 instead of 7 ("
+        in left.why
+    )
 
 
 def test_no_job_starts_that_would_delay_the_first_of_its_queue() -> None:
@@ -300,18 +309,23 @@ def test_a_gang_that_waits_says_how_many_have_room() -> None:
     made = scene()
     made.submit(gpus=1)
     gang = made.submit(replicas=4, gang=True)
-    said = "4 replicas are needed together, and there is room for 3 now; it would fit with 3 replicas"
+    said = (
+        "but 4 replicas are needed together, and there is room for 3 now; it would fit with replicas 3 instead of 4 ("
+    )
     assert said in made.plane.overview.reason(made.job(gang)).message
+    made.plane.jobs.cancel(gang, "ada")
+    made.plane.settle()
     trial = made.plane.overview.dry_run(spec(replicas=4, gang=True))
     assert not trial.fits
     assert said in trial.message
+    assert made.plane.overview.dry_run(spec(replicas=3, gang=True)).fits
 
 
 def test_replicas_that_stay_together_say_how_many_one_cluster_holds() -> None:
     """Anything that all clusters have room for together is no help to them."""
     made = scene()
     waits = made.submit(replicas=3, single_cluster=True)
-    said = "3 replicas are needed in one cluster, and there is room for 2 now; it would fit with 2 replicas"
+    said = "3 replicas are needed in one cluster, and there is room for 2 now; it would fit with replicas 2 instead of"
     assert said in made.plane.overview.reason(made.job(waits)).message
     assert made.job(made.submit(replicas=3, gang=True)).clusters == ("alpha", "beta")
 
@@ -331,15 +345,56 @@ def test_several_nodes_are_stored_and_one_is() -> None:
         assert said in made.plane.overview.reason(made.job(head)).message
 
 
-def test_a_gang_that_keeps_away_from_stored_data_says_so() -> None:
-    """Where all replicas would have room but for the stored data for the first of the queue, that is the reason."""
+def test_nodes_that_are_reserved_name_the_job_and_the_time() -> None:
+    """A job, or one that is only tried, reads for which job a node is reserved and when that starts."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
-    made.submit(gpus=1, expected_duration_s=100)
-    head = made.submit(gpus=3, expected_duration_s=10)
+    made.submit(gpus=1, expected_duration_s=400)
+    head = made.submit(name="head", gpus=3, expected_duration_s=10)
     gang = made.submit(replicas=2, gang=True)
     assert "is reserved for it" in made.plane.overview.reason(made.job(head)).message
-    assert made.plane.overview.reason(made.job(gang)).message.endswith(RESERVED)
-    assert made.plane.overview.dry_run(spec(replicas=2, gang=True)).message.endswith(RESERVED)
+    reason, tried = made.plane.overview.reason(made.job(gang)), made.plane.overview.dry_run(spec(replicas=2, gang=True))
+    assert (reason.code, reason.params["job"], reason.params["job_id"]) == ("reserved_for_others", "head", head)
+    assert reason.explanation is not None
+    reservation = made.plane.controller.scheduler.reservations.of(head)
+    assert reservation is not None
+    assert reservation.starts_ns is not None
+    wall_ns = reservation.starts_ns + made.clock.now_ns() - made.clock.monotonic_ns()
+    assert reason.params["starts_at"] == time_param(wall_ns)
+    for explanation in (reason.explanation, tried.explanation):
+        (refusal,) = explanation.refusals
+        assert (refusal.plugin, refusal.code, refusal.nodes) == ("Reservations", "reserved_for_job", 1)
+        assert refusal.reason.startswith("reserved for job head (starts at about ")
+        assert not explanation.fits
+    assert "1 reserved for job head" in reason.message
+    assert "1 reserved for job head" in tried.message
+
+
+def test_a_run_time_that_lets_a_job_pass_is_offered_and_works() -> None:
+    """A job that ends before a reserved node is needed starts there; the remedy is the longest such time in minutes."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    made.submit(gpus=1, expected_duration_s=400)
+    made.submit(gpus=3, expected_duration_s=10)
+    trial = made.plane.overview.dry_run(spec(gpus=2))
+    remedy = trial.explanation.remedies[0]
+    assert (remedy.field, remedy.current, remedy.required) == ("time_limit_s", 0, 360)
+    assert not trial.fits
+    assert "it would fit with time_limit 6m (alpha/node-0)" in trial.message
+    assert made.plane.overview.dry_run(spec(gpus=2, time_limit_s=360)).fits
+    assert not made.plane.overview.dry_run(spec(gpus=2, time_limit_s=460)).fits
+    assert made.state(made.submit(gpus=2, time_limit_s=360)) != "queued"
+
+
+def test_jobs_of_other_tenants_are_not_named() -> None:
+    """A node that is reserved for a job of another tenant says no more than that, and when it starts."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
+    made.plane.operations.put_tenant(Tenant("rival"), "ada")
+    made.submit(gpus=1, expected_duration_s=400)
+    made.submit(name="secret", gpus=3, expected_duration_s=10)
+    trial = made.plane.overview.dry_run(spec(gpus=1, tenant="rival"))
+    (refusal,) = trial.explanation.refusals
+    assert refusal.code == "reserved_for_other_tenant"
+    assert set(refusal.params) == {"starts_at"}
+    assert "secret" not in trial.message
 
 
 def test_a_job_that_was_refused_on_all_devices_says_so() -> None:

@@ -81,10 +81,13 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
         data="",
     )
     rows = by_cluster(explanation, {"a": 5, "b": 3, "c": 2})
-    assert [(each.cluster, each.fits, each.nodes, each.refusals) for each in rows] == [
-        ("c", 2, 2, ()),
-        ("b", 1, 3, (("full", 2),)),
-        ("a", 0, 5, (("far", 4), ("full", 1))),
+    assert [
+        (each.cluster, each.fits, each.nodes, [(refused.reason, count) for refused, count in each.refusals])
+        for each in rows
+    ] == [
+        ("c", 2, 2, []),
+        ("b", 1, 3, [("full", 2)]),
+        ("a", 0, 5, [("far", 4), ("full", 1)]),
     ]
     (mend,) = remedy_texts(explanation.remedies)
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")

@@ -18,6 +18,7 @@ from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.domain.dependencies import When
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import TEXTS
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
@@ -65,6 +66,7 @@ CLAUSES = {
     DELAYS,
     *PLACEMENT_CLAUSES,
     *EVENT_CLAUSES,
+    *TEXTS.values(),
 }
 """Anything that the API says in a clause that is always the same.
 

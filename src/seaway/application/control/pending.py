@@ -331,6 +331,10 @@ class Waiting:
         first = lane.jobs.first(self._waits) if lane else None
         return first[2] if first else None
 
+    def is_behind(self, entry: Entry) -> bool:
+        """Report whether a job waits only because its queue starts jobs in order, and another one is first."""
+        return self._strict(entry.queue) and self.first(entry.record.spec.tenant, entry.queue) is not entry
+
     def first_alike(self, entry: Entry) -> Entry | None:
         """Return the first job of a job's kind and tenant; None if none waits."""
         lane = self._lane(entry.lane)

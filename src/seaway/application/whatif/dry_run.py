@@ -5,26 +5,28 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
-from seaway.application.admission import shortage
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.scheduler.scheduler import DELAYS
+from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
+from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
+from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import DataSource, Demand, Job, ResourceRequest
+from seaway.domain.job import Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
-from seaway.domain.reservations import AdvanceReservation
+from seaway.domain.reasons import TEXTS, Params
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     DEVICE_CORE,
@@ -43,27 +45,27 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
 )
 from seaway.scheduling.engine import trial_placements
-from seaway.scheduling.explain import explain, remedies, summary
+from seaway.scheduling.explain import MAX_CANDIDATES, explain, remedies, summary, verified
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import LimitHit, Owner
+from seaway.scheduling.shortage import shortage
 from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-RESERVED = "; but the free resources are reserved for the first job of a queue"
-
-_BUT = {"reserved_for_others": RESERVED, "delays_earlier_jobs": f"; but {DELAYS}"}
+_BUT = {
+    "delays_earlier_jobs": f"; but {DELAYS}",
+    "behind_earlier_jobs": "; but its queue has no backfill, and an earlier job does not fit",
+    "to_be_decided": "; it is to be decided",
+}
 
 PRICE_STEP = 100
 """Smallest difference of prices of slices, millionths of the currency unit."""
 
 MAX_ROOM = 10_000
 """Upper bound of the replica count of a node."""
-
-MAX_NAMED = 3
-"""Maximum number of advance reservations that a reason names."""
 
 AVOIDED = "avoid_uuids"
 """Field of a demand with the devices to avoid."""
@@ -75,24 +77,11 @@ ORDER_CACHE_NS = 2_000_000_000
 """Maximum age of the queue order used for positions, nanoseconds."""
 
 
-REMEDIES_CACHE_NS = 10_000_000_000
-"""Maximum age of remedies, nanoseconds."""
+EXPLANATIONS_CACHE_NS = 10_000_000_000
+"""Maximum age of explanations, nanoseconds."""
 
-_Answer = tuple[str, dict[str, str | int], str]
+_Answer = tuple[str, Params, str]
 """Code, parameters and text of a reason."""
-
-
-def reserved_text(closed: Iterable[AdvanceReservation]) -> str:
-    """Return a text on the advance reservations that keep capacity from a job; empty for none.
-
-    It does not tell whom other tenants' reservations are for, since users may not see those.
-    """
-    return "".join(
-        f"; but reservation {each.name!r} keeps {each.summary}"
-        if each.maintenance
-        else f"; but capacity is reserved for others {each.times}"
-        for each in islice(closed, MAX_NAMED)
-    )
 
 
 class DryRuns:
@@ -101,11 +90,8 @@ class DryRuns:
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with reservations
-        self._known: dict[
-            tuple[Demand, DataSource, int], Explanation
-        ] = {}  # on the copy, for jobs without an allocation
-        self._remedies_known: dict[Hashable, tuple[Remedy, ...]] = {}  # likewise, also for equal jobs only
-        self._remedies_at_ns = 0
+        self._known: dict[Hashable, tuple[Explanation, bool]] = {}  # of waiting jobs, and whether remedies were tried
+        self._known_ns = 0
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
@@ -129,14 +115,16 @@ class DryRuns:
         policy = known.policy_spec if known else scheduler.policy_of(spec.queue)
         scheduler.readiness.require(policy)
         with self._copying:
-            snapshot, profile, job = self._stage(spec, "this job", policy)
-            explanation = explain(snapshot, job, profile, reserved=self._reserved)
-            usable = self._usable(spec, user, job.name)
-            placements, hit = self._placed(usable, spec, user, job, profile)
+            _, profile, job = self._stage(spec, "this job", policy)
+            usable = self._usable(job, spec, user)
+            snapshot = usable.snapshot
+            explanation = explain(snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations)
+            placements, hit = self._placed(snapshot, spec, user, job, profile)
+            because = why_chosen(snapshot, usable.job, profile, placements, explanation.candidates)
+            explanation = replace(explanation, candidates=_shown(explanation.candidates, placements))
             if not placements:
-                explanation = replace(explanation, remedies=self._remedies(usable, spec, user, job, profile))
-            with self._controller.lock:
-                reserved = reserved_text(self._controller.live.advance.closed_to(spec))
+                found = self._remedies(usable, spec, user, job, profile)
+                explanation = replace(explanation, remedies=found)
             prices = [
                 microprice(snapshot, job, each.cluster, snapshot.node_index[each.cluster, each.node])
                 for each in placements
@@ -145,45 +133,41 @@ class DryRuns:
             price = sum(priced) if priced and len(priced) == len(prices) else None
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
-            short = "" if placements else shortage(snapshot, job, profile)
-        said = summary(explanation)
+            short = "" if placements else self._shortage(usable, job, profile)
+        waits = explanation.fits and not hit and not explanation.deferral_reason
+        said = summary(explanation, short if waits else "")
         if placements and len(placements) < job.replicas:
             said += (
                 f"; {len(placements)} of {job.replicas} replicas start now, and the others when these have completed"
             )
         if hit:
             said += f"; but {hit.message}"
-        elif explanation.fits and not placements and not explanation.deferral_reason:
-            said += f"; but {short}" if short else reserved or RESERVED
-        return DryRun(profile.name, bool(placements), said, choices, placements, explanation, price)
+        return DryRun(
+            profile.name, bool(placements), said, choices, placements, explanation, price, placement_reason=because
+        )
 
-    def _usable(self, spec: JobSpec, user: str, job_id: str) -> Snapshot:
-        """Return a copy of the fleet without the capacity that is reserved for other waiting jobs.
-
-        A job that ends before the other jobs start may use reserved capacity, too.
-        """
+    def _usable(self, job: Job, spec: JobSpec, user: str) -> Usable:
+        """Return the part of the fleet that a job may use. `_stage` sets the copies of the fleet."""
         with self._controller.lock:
-            live, reservations = self._controller.live, self._controller.scheduler.reservations
-            past = live.history.runs(spec, user)
-            if reservations.lets_pass(past.expected_s if past else spec.max_duration_s, job_id):
-                return self._free
-            entry = live.waiting.get(job_id)
-            if entry is None or not reservations.own(entry) or not self._copy_is_current():
-                return self._reserved
-            usable = self._reserved.copy()
-            reservations.lift_own(entry, usable)
-            return usable
+            return usable(self._controller, self._free, self._reserved, job, spec, user)
 
-    def _remedies(self, usable: Snapshot, spec: JobSpec, user: str, job: Job, profile: Profile) -> tuple[Remedy, ...]:
+    def _remedies(self, usable: Usable, spec: JobSpec, user: str, job: Job, profile: Profile) -> tuple[Remedy, ...]:
         """Return the changes that admit a job that would wait, beside what others hold and within all limits."""
 
         def admits(copy: Snapshot, changed: Job) -> tuple[Placement, ...]:
             return self._placed(copy, spec, user, changed, profile, overdue=True)[0]
 
-        return remedies(usable, job, profile, admits)
+        found = remedies(usable.snapshot, job, profile, admits)
+        if usable.within_s is None:
+            return found
+        short = replace(spec, expected_duration_s=None, time_limit_s=usable.within_s)
+        alike = self._usable(job, short, user).snapshot
+        placements = self._placed(alike, short, user, job, profile, overdue=True)[0]
+        limited = [verified("time_limit_s", spec.time_limit_s or 0, usable.within_s, placements)] if placements else []
+        return (*limited, *found)
 
     def _placed(
-        self, usable: Snapshot, spec: JobSpec, user: str, job: Job, profile: Profile, *, overdue: bool = False
+        self, snapshot: Snapshot, spec: JobSpec, user: str, job: Job, profile: Profile, *, overdue: bool = False
     ) -> tuple[tuple[Placement, ...], LimitHit | None]:
         """Place a job on a copy of the fleet, as the scheduler would.
 
@@ -201,12 +185,12 @@ class DryRuns:
             narrowed = self._controller.live.advance.narrow(job, spec)
         if hit:
             return (), hit
-        asked = without_models(narrowed, exhausted, usable)
-        placements = trial_placements(usable, asked, profile, overdue=overdue)
-        with self._controller.lock:
-            held = held_amounts(job.demand, placements, usable.device)
-            hit = tree.hit(owner, held, job.name) if placements else hit
-        if exhausted and not placements:
+        asked = without_models(narrowed, exhausted, snapshot)
+        placements = trial_placements(snapshot, asked, profile, overdue=overdue)
+        if placements:
+            with self._controller.lock:
+                hit = tree.hit(owner, held_amounts(job.demand, placements, snapshot.device), job.name)
+        elif exhausted:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit
 
@@ -227,7 +211,9 @@ class DryRuns:
             with self._copying:
                 explanation = self._as_it_came(job, self._explained(job, with_remedies=job.state.waits))
                 if job.state.waits and explanation and explanation.fits:
-                    short = self._shortage(job)
+                    _, profile, seen = self._stage(job.spec, job.id)
+                    usable = self._usable(seen, job.spec, job.submitted_by)
+                    short = self._shortage(usable, seen, profile)
         if job.state.placed:
             return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
@@ -257,10 +243,13 @@ class DryRuns:
             held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
         return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
 
-    def _shortage(self, job: JobRecord) -> str:
-        """Return a message on replicas of a waiting job that do not fit together; empty if they fit."""
-        snapshot, profile, seen = self._stage(job.spec, job.id)
-        return shortage(snapshot, seen, profile)
+    def _shortage(self, usable: Usable, job: Job, profile: Profile) -> str:
+        """Return a message on replicas that do not fit together, and what is reserved for others; empty if they fit."""
+        if (short := shortage(self._free, job, profile)) or not usable.limitations:
+            return short
+        short = shortage(usable.snapshot, usable.job, profile)
+        others = "".join(f"; other capacity is {each}" for each in islice(usable.texts, MAX_NAMED))
+        return f"{short}{others}" if short else ""
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
         """Return the code, parameters and text of the reason why a job waits."""
@@ -273,12 +262,11 @@ class DryRuns:
             hit = self._controller.live.waiting.limit_of(entry) if entry else None
             exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
             delays = bool(entry and self._controller.scheduler.delays_others(entry))
-            reserved = reserved_text(self._controller.live.advance.closed_to(job.spec))
+            behind = bool(entry and self._controller.live.waiting.is_behind(entry))
             now_ns = self._controller.live.clock.monotonic_ns()
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
-        said = summary(explanation) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
-        said += f"; but {short}" if short else ""
+        said = summary(explanation, short) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
         if blocked:
             return "backoff", {}, f"waits: {job.reason}; {blocked}"
         if hit:
@@ -297,56 +285,42 @@ class DryRuns:
         said += f"; it {away}" if (away := refusals.reported()) else ""
         if explanation is None:
             return "gateway_unknown", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
-        code = (
-            "no_node_fits"
-            if not explanation.fits
-            else "insufficient_capacity"
-            if short
-            else "deferred"
-            if explanation.deferral_reason
-            else "delays_earlier_jobs"
-            if delays
-            else "reserved_in_advance"
-            if reserved
-            else "reserved_for_others"
-        )
-        return code, {}, f"waits: {said}{reserved if code == 'reserved_in_advance' else _BUT.get(code, '')}"
+        code, params = _placement_code(explanation, short, delays=delays, behind=behind)
+        return code, params, f"waits: {said}{_BUT.get(code, '')}"
 
     def _explained(self, job: JobRecord, *, with_remedies: bool = False) -> Explanation | None:
-        """Explain a job on the current fleet without its own allocation."""
+        """Explain a job on the current fleet without its own allocation.
+
+        Results for waiting jobs are cached for a while, until the fleet changes, and shared by equal jobs.
+        """
+        spec = job.spec
         try:
-            snapshot, profile, seen = self._stage(job.spec, job.id)
+            snapshot, profile, seen = self._stage(spec, job.id)
         except RejectedError:
             return None
         with self._controller.lock:
             own = self._controller.live.fleet.booking((job.id, job.attempt))
             booking = own.copy() if own and self._copy_is_current() else None
-        if booking is None:
-            key = (seen.demand, seen.data, id(profile))
-            if key not in self._known:
-                self._known[key] = explain(snapshot, seen, profile, reserved=self._reserved)
-            found = replace(self._known[key], job=job.id)
-            if with_remedies:
-                found = replace(found, remedies=self._remedies_of(job, seen, profile))
-            return _its_own(found, job.spec)
-        twin = snapshot.copy()
-        booking.release(twin)
-        return _its_own(explain(twin, seen, profile), job.spec)
-
-    def _remedies_of(self, job: JobRecord, seen: Job, profile: Profile) -> tuple[Remedy, ...]:
-        """Return the changes that admit a waiting job; they are cached for a while, until the fleet changes."""
-        spec = job.spec
+            reserved = self._controller.scheduler.reservations.of(job.id)
+        if booking:
+            twin = snapshot.copy()
+            booking.release(twin)
+            return _its_own(explain(twin, seen, profile), spec)
+        now_ns = self._controller.live.clock.monotonic_ns()
+        if now_ns - self._known_ns >= EXPLANATIONS_CACHE_NS:  # limits and reservations may have changed
+            self._known, self._known_ns = {}, now_ns
         together = seen.replicas, seen.gang, seen.single_cluster, seen.between_replicas, seen.ring, seen.partial
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
-        own = self._controller.scheduler.reservations.of(job.id)
-        key = (seen.demand, seen.data, together, id(profile), owner, spec.max_duration_s, own and job.id)
-        now_ns = self._controller.live.clock.monotonic_ns()
-        if now_ns - self._remedies_at_ns >= REMEDIES_CACHE_NS:  # limits may have changed
-            self._remedies_known, self._remedies_at_ns = {}, now_ns
-        if key not in self._remedies_known:
-            usable = self._usable(spec, job.submitted_by, job.id)
-            self._remedies_known[key] = self._remedies(usable, spec, job.submitted_by, seen, profile)
-        return self._remedies_known[key]
+        own_id = job.id if reserved else ""
+        key = (seen.demand, seen.data, together, id(profile), owner, spec.max_duration_s, spec.time_limit_s, own_id)
+        found, tried = self._known.get(key, (None, False))
+        if found is None or (with_remedies and not tried):
+            usable = self._usable(seen, spec, job.submitted_by)
+            found = found or explain(usable.snapshot, usable.job, profile, limitations=usable.limitations)
+            if with_remedies:
+                found = replace(found, remedies=self._remedies(usable, spec, job.submitted_by, seen, profile))
+            self._known[key] = found, with_remedies
+        return _its_own(replace(found, job=job.id), spec)
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""
@@ -364,7 +338,7 @@ class DryRuns:
                     free = retained.copy()
                     self._controller.scheduler.reservations.lift_from(free)
                 self._copy = (self._state(), free, retained)
-                self._known, self._remedies_known = {}, {}
+                self._known = {}
             gateways = {gateway.name for gateway in live.fleet.gateways}
             known_job = live.jobs.get(name)
             refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
@@ -424,6 +398,35 @@ class DryRuns:
         )
 
 
+def _shown(candidates: Sequence[Candidate], placements: Sequence[Placement]) -> tuple[Candidate, ...]:
+    """Return the best candidates, and that of the first replica."""
+    first = (placements[0].cluster, placements[0].node) if placements else None
+    chosen = [each for each in candidates[MAX_CANDIDATES:] if (each.cluster, each.node) == first]
+    return (*candidates[:MAX_CANDIDATES], *chosen)
+
+
+def _placement_code(explanation: Explanation, short: str, *, delays: bool, behind: bool) -> tuple[str, Params]:
+    """Return the code and parameters of the reason why a job without a limit is not placed."""
+    kept = next((each for each in explanation.refusals if each.code in TEXTS), None)
+    if kept and not explanation.fits:
+        code = "reserved_in_advance" if "begin" in kept.params else "reserved_for_others"
+        return code if kept.code != "model_limit" else kept.code, kept.params
+    code = (
+        "no_node_fits"
+        if not explanation.fits
+        else "insufficient_capacity"
+        if short
+        else "deferred"
+        if explanation.deferral_reason
+        else "delays_earlier_jobs"
+        if delays
+        else "behind_earlier_jobs"
+        if behind
+        else "to_be_decided"
+    )
+    return code, {}
+
+
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
     """Remove the remedy that allows avoided devices, since the job itself does not avoid any."""
     if spec.demand.devices.avoid_uuids:
@@ -476,7 +479,7 @@ def microprice(snapshot: Snapshot, job: Job, cluster: str, n: int) -> int | None
     return -(-whole * request.gpus * share_ppm // 10**6 // PRICE_STEP) * PRICE_STEP
 
 
-def _limit_params(hit: LimitHit) -> dict[str, str | int]:
+def _limit_params(hit: LimitHit) -> Params:
     return {
         **hit.holder.names,
         "held": figure_text(hit.resource, hit.held),

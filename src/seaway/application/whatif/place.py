@@ -13,16 +13,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
-from seaway.application.admission import shortage
 from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
 from seaway.application.control.scheduler.scheduler import DELAYS
-from seaway.application.whatif.dry_run import RESERVED
+from seaway.application.whatif.limitations import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation, allocations_of
-from seaway.scheduling.engine import decide
+from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -36,6 +35,7 @@ from seaway.scheduling.queueing.preemption import (
     priority_below,
 )
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
+from seaway.scheduling.shortage import shortage
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 ASKED = "asked-"
@@ -390,10 +390,12 @@ class Placer:
             job, profile = task.job, self.policies[task.queue]
             kind = (task.kind, profile, task.reserved)
             if kind not in known and len(known) < MAX_EXPLAINED:
-                explanation, short = explain(self.snapshot, job, profile), shortage(self.snapshot, job, profile)
+                admits = None if task.reserved or self.reserved else partial(trial_placements, policy=profile)
+                explanation = explain(self.snapshot, job, profile, admits=admits)
+                short = shortage(self.snapshot, job, profile)
                 held = RESERVED if self.reserved else ""
-                but = f"; {short}" if short else (task.reserved or held) if explanation.fits else ""
-                known[kind] = f"{summary(explanation)}{but}"
+                but = (task.reserved or held) if explanation.fits and not short else ""
+                known[kind] = f"{summary(explanation, short)}{but}"
             why[job.name] = known.get(kind, "")
         for (job_id, _), task in self.displaced.items():
             why[job_id] = f"displaced by job {task.name!r} of queue {task.queue!r}"

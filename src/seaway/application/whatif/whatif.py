@@ -14,7 +14,7 @@ from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
 from seaway.application.whatif.clusters import sums_of
-from seaway.application.whatif.dry_run import reserved_text
+from seaway.application.whatif.limitations import reserved_text
 from seaway.application.whatif.live_state import (
     Copy,
     Entries,

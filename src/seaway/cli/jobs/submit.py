@@ -63,6 +63,10 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
     parts: list[RenderableType] = [verdict, Rows(columns, shown, wide=wide)]
     if len(shown) < len(choices):
         parts.append(f"[dim]and {len(choices) - len(shown)} more: -o wide[/dim]")
+    if because := trial.get("placement_reason"):
+        parts.append(Text(f"chosen because: {because}"))
+    if not trial["fits"]:
+        parts += remedies(trial["explanation"])
     if len(trial["placements"]) > 1:
         parts += ["", *_replicas(trial)]
     if wide:

@@ -58,7 +58,7 @@ def test_only_its_tenant_and_jobs_that_end_in_time_use_reserved_gpus() -> None:
     assert made.state(waits) == "queued"
     reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
     assert reason.code == "reserved_in_advance"
-    assert "but capacity is reserved for others from " in reason.message
+    assert "1 reserved for others from " in reason.message
     assert "demo" not in reason.message, "users may not see reservations of other tenants"
     assert not made.plane.controller.live.advance.view(made.plane.operations.reservations()[0].reservation).active
     assert not placed(made, tenant="b", expected_duration_s=50), "only a time limit is certain"

@@ -198,8 +198,8 @@ def test_stored_data_is_not_taken_for_used() -> None:
     other = made.submit(gpus=1)
     reason = made.plane.overview.reason(made.job(other))
     assert reason.explanation is not None
-    assert reason.explanation.fits
-    assert "reserved for the first job of a queue" in reason.message
+    assert not reason.explanation.fits
+    assert "1 reserved for job work (starts at about " in reason.message
     assert not made.plane.overview.dry_run(spec(gpus=1)).fits
     assert made.plane.overview.dry_run(spec(gpus=1, expected_duration_s=10)).fits
     answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(policy="bestfit"))

@@ -321,7 +321,7 @@ class Scheduler:
         noted = []
         for each in reversed(decisions):
             try:
-                said = each.notes.of(each.at, each.attempt.placements[0]) if each.notes else ""
+                said = each.notes.of(each.at, each.attempt.placements) if each.notes else ""
             except Exception:
                 log.exception("the scores of %s could not be recorded", each.job.id)
                 said = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from seaway.application.ports.clock import Clock
 from seaway.domain.job import Job
@@ -13,6 +14,7 @@ from seaway.scheduling.data_locality import locality_tiers, pull_ms
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.shortage import room
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_JOBS = 4
@@ -48,7 +50,7 @@ class ScoreBreakdown:
         self._left = [booking.copy() for booking in allocated]
         self._profile = profile
 
-    def of(self, at: int, chosen: Placement) -> str:
+    def of(self, at: int, chosen: Sequence[Placement]) -> str:
         """Return what decided for the first replica of a job, against the next best node.
 
         Call it from the last job to the first.
@@ -56,24 +58,57 @@ class ScoreBreakdown:
         Parameters
         ----------
         chosen
-            Placement of that replica.
+            Placements of the job.
         """
         while len(self._left) > at:
             self._left.pop().release(self._snapshot)
         job, sequence = self._queue.jobs[at], int(self._queue.rows[at, JOB_SEQUENCE])
         found = explain(self._snapshot, job, self._profile, sequence=sequence, most=MAX_NODES).candidates
-        if not found or (found[0].cluster, found[0].node) != (chosen.cluster, chosen.node):
-            return ""  # the policy looks at more than the first replica
-        of = "" if job.replicas == 1 else "for its first replica, "
-        return f"{of}{decided_by(found, self._tiers(job))}"
+        return why_chosen(self._snapshot, job, self._profile, chosen, found)
 
-    def _tiers(self, job: Job) -> Mapping[str, int]:
-        """Return the tier of each cluster by closeness to the job's data, the closest is 0."""
-        names = [each.name for each in self._snapshot.clusters]
-        if not job.data.places:
-            return dict.fromkeys(names, 0)
-        tiers = locality_tiers(pull_ms(self._snapshot, job.data)).argmax(axis=0)
-        return dict(zip(names, tiers.tolist(), strict=True))
+
+def why_chosen(
+    snapshot: Snapshot, job: Job, profile: Profile, placements: Sequence[Placement], candidates: Sequence[Candidate]
+) -> str:
+    """Return what decided for the node of the first replica of a job, against the next best one; empty if unknown.
+
+    Parameters
+    ----------
+    snapshot
+        Fleet at the decision.
+    placements
+        Placements of the job.
+    candidates
+        Candidates for the first replica, best first.
+    """
+    if not placements or not candidates:
+        return ""
+    first, best, among, elsewhere = placements[0], candidates[0], candidates, ""
+    if job.gang and best.cluster not in (clusters := {each.cluster for each in placements}):
+        count = room(snapshot, _in_cluster(job, best.cluster), profile)
+        if count < job.replicas:
+            among = [each for each in candidates if each.cluster in clusters]
+            has = f"{best.cluster} has room for {count:,} of {job.replicas:,} replicas"
+            elsewhere = f"{best.cluster}/{best.node} has a better score, but {has}; "
+    if not among or (among[0].cluster, among[0].node) != (first.cluster, first.node):
+        return ""  # the policy looks at more than the first replica
+    of = "" if job.replicas == 1 else "for its first replica, "
+    return f"{elsewhere}{of}{decided_by(among, _tiers(snapshot, job))}"
+
+
+def _in_cluster(job: Job, cluster: str) -> Job:
+    """Return a job that may use one cluster only."""
+    nodes = replace(job.demand.nodes, clusters=frozenset({cluster}))
+    return replace(job, demand=replace(job.demand, nodes=nodes))
+
+
+def _tiers(snapshot: Snapshot, job: Job) -> Mapping[str, int]:
+    """Return the tier of each cluster by closeness to the job's data, the closest is 0."""
+    names = [each.name for each in snapshot.clusters]
+    if not job.data.places:
+        return dict.fromkeys(names, 0)
+    tiers = locality_tiers(pull_ms(snapshot, job.data)).argmax(axis=0)
+    return dict(zip(names, tiers.tolist(), strict=True))
 
 
 def decided_by(candidates: Sequence[Candidate], tiers: Mapping[str, int]) -> str:
