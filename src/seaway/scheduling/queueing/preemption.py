@@ -486,7 +486,7 @@ class VictimSearch:
 
     def _best_nodes(self, on: _OnNodes) -> Sequence[int]:
         """Return nodes with room for several times all replicas, those with the least loss per replica first."""
-        room = self._room(on, on.amounts // on.counts[:, None])
+        room = self._room(on, on.amounts // on.counts.clip(1)[:, None])  # some hold only lost nodes
         lost = np.bincount(on.nodes, on.lost[on.which], len(room))
         nodes = np.unique(on.nodes)
         nodes = nodes[self._allowed[nodes]]
