@@ -808,6 +808,25 @@ PART_BYTES = 512 << 10
 
 
 @dataclass(frozen=True, slots=True)
+class WorkdirLimits:
+    """Limits of archives.
+
+    Attributes
+    ----------
+    archive_bytes
+        Maximum size of an archive.
+    tenant_bytes
+        Maximum size of all archives of a tenant.
+    retention_ns
+        Time after its last use at which an archive is removed.
+    """
+
+    archive_bytes: int = 100 << 20
+    tenant_bytes: int = 2 << 30
+    retention_ns: int = 72 * 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class WorkdirRecord:
     """Stored archive with the working directory of jobs of a tenant.
 

@@ -12,13 +12,13 @@ import threading
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from seaway.application.access import Caller
 from seaway.application.changes import Change
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import PART_BYTES, Role, WorkdirPart, WorkdirRecord
+from seaway.application.records import PART_BYTES, Role, WorkdirLimits, WorkdirPart, WorkdirRecord
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
@@ -36,25 +36,6 @@ AT_ONCE = 16
 
 Key = tuple[str, str]
 """Tenant and digest of an archive."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkdirLimits:
-    """Limits of archives.
-
-    Attributes
-    ----------
-    archive_bytes
-        Maximum size of an archive.
-    tenant_bytes
-        Maximum size of all archives of a tenant.
-    retention_ns
-        Time after its last use at which an archive is removed.
-    """
-
-    archive_bytes: int = 100 << 20
-    tenant_bytes: int = 2 << 30
-    retention_ns: int = 72 * 3600 * NS_PER_S
 
 
 def size_text(size: int) -> str:
