@@ -22,6 +22,7 @@ from seaway.application.ports.usage import Measuring
 from seaway.application.records import NS_PER_S, UsageSample
 from seaway.application.writer import Writer
 from seaway.domain.amounts import GPUS
+from seaway.domain.errors import UnavailableError
 from seaway.domain.usage import UsageBy, UsageSpan
 
 log = logging.getLogger(__name__)
@@ -294,10 +295,12 @@ class UsageHistory:
             try:
                 self.record()
                 failed = False
-            except Exception:  # a failure, such as that of the database, must not end the thread
+            except UnavailableError as error:
                 if not failed:
-                    log.exception("recording the history of use failed")
+                    log.warning("the history of use is not recorded: %s", error)
                 failed = True
+            except Exception:  # a bug must not end the thread
+                log.exception("recording the history of use failed")
 
 
 def _both(one: UsageSample, other: UsageSample) -> UsageSample:
