@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 
 from seaway.application.changes import Change
@@ -16,7 +15,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import OTHER_COPY
 from seaway.domain.job_spec import JobIds
 from seaway.domain.job_state import JobState
-from seaway.scheduling.engine import decide, trial_placements
+from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -200,7 +199,7 @@ class Standbys:
         if plan.jobs_placed[0]:
             return next(iter(plan.placements())).cluster, ""
         copy.release(plan.decisions, plan.slices, plan.rows_of(0))
-        return "", summary(explain(copy, asked, profile, admits=partial(trial_placements, policy=profile)))
+        return "", summary(explain(copy, asked, profile))
 
     @property
     def _now_ns(self) -> int:
