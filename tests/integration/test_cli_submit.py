@@ -10,7 +10,7 @@ import pytest
 
 from seaway.adapters.kubernetes.templates.runtime import workdir_container
 from seaway.application.ports.templates import Delivery
-from seaway.application.workdirs import WorkdirLimits
+from seaway.application.records import WorkdirLimits
 from seaway.domain.deployment import Deployment
 from seaway.domain.runtime import Container
 from tests.integration.cli_runs import Cli, command_line

@@ -8,8 +8,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from seaway.application.records import PART_BYTES
-from seaway.application.workdirs import SETTLED_NS, WorkdirLimits
+from seaway.application.records import PART_BYTES, WorkdirLimits
+from seaway.application.workdirs import SETTLED_NS
 from seaway.domain.deployment import Deployment
 from tests.unit.api.rig import Rig
 
