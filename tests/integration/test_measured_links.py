@@ -246,14 +246,14 @@ async def test_a_training_over_clusters_is_a_ring_over_measured_links(world: Wor
 
     async def submit(name: str, bandwidth: str) -> dict[str, Any]:
         job = await world.rig.submit(name=name, between_replicas={"min_bandwidth": bandwidth}, **fields)
-        world.rig.step(3)
+        world.rig.step(6)  # the cluster of rank 0 first, then the others with its address
         found: dict[str, Any] = await world.get(f"/jobs/{job['id']}")
         return found
 
     async def measure() -> None:
         await world.report("gw-1", gw_2=5.0)
         await world.report("gw-2", gw_1=5.0)
-        world.rig.step(3)
+        world.rig.step(6)
 
     async def links() -> dict[tuple[str, str], tuple[int, int]]:
         found = (await world.get("/fleet/links"))["links"]

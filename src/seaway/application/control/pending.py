@@ -9,7 +9,7 @@ falls.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from typing import ClassVar
@@ -314,11 +314,18 @@ class Waiting:
         """Return all waiting jobs, unordered."""
         return self._entries.values()
 
-    def refused(self) -> frozenset[str]:
-        """Return the IDs of the jobs of kinds that have been tried on the present fleet and do not fit."""
+    def refused(self, without: Container[str] = ()) -> frozenset[str]:
+        """Return the IDs of the jobs of kinds that have been tried on the present fleet and do not fit.
+
+        Parameters
+        ----------
+        without
+            Names of queues to leave out.
+        """
         return frozenset(
             entry.record.id
             for lane in self._all_lanes()
+            if lane.name[0] not in without
             for kind, line in lane.kinds.items()
             if self._is_refused(lane, kind)
             for _, _, entry in line.heap

@@ -209,7 +209,10 @@ class DryRuns:
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
-                explanation = self._as_it_came(job, self._explained(job, with_remedies=job.state.waits))
+                own = job.state.waits and not any(self._behind(job))  # nothing else admits a job that waits for others
+                explanation = self._as_it_came(job, self._explained(job, with_remedies=own))
+                if explanation and not own:  # an equal job may have had some
+                    explanation = replace(explanation, remedies=())
                 if job.state.waits and explanation and explanation.fits:
                     _, profile, seen = self._stage(job.spec, job.id)
                     usable = self._usable(seen, job.spec, job.submitted_by)
@@ -251,6 +254,13 @@ class DryRuns:
         others = "".join(f"; other capacity is {each}" for each in islice(usable.texts, MAX_NAMED))
         return f"{short}{others}" if short else ""
 
+    def _behind(self, job: JobRecord) -> tuple[bool, bool]:
+        """Report whether a waiting job could delay the planned start of others, and whether it is behind others."""
+        with self._controller.lock:
+            entry = self._controller.live.waiting.get(job.id)
+            delays = bool(entry and self._controller.scheduler.delays_others(entry))
+            return delays, bool(entry and self._controller.live.waiting.is_behind(entry))
+
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
         """Return the code, parameters and text of the reason why a job waits."""
         with self._controller.lock:
@@ -261,9 +271,8 @@ class DryRuns:
             entry = self._controller.live.waiting.get(job.id)
             hit = self._controller.live.waiting.limit_of(entry) if entry else None
             exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
-            delays = bool(entry and self._controller.scheduler.delays_others(entry))
-            behind = bool(entry and self._controller.live.waiting.is_behind(entry))
             now_ns = self._controller.live.clock.monotonic_ns()
+        delays, behind = self._behind(job)
         if missing_queue_or_pool:
             return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
         said = summary(explanation, short) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"

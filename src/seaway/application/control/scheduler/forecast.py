@@ -110,7 +110,7 @@ class PlanState:
     typical_s
         Duration that stands for unknown ones, seconds; None if none does.
     refused
-        IDs of the jobs that do not fit on the present fleet.
+        IDs of the jobs that do not fit on the present fleet, except in queues with conservative backfill.
     """
 
     now_ns: int
@@ -210,11 +210,11 @@ class Forecast:
             for name, each in live.fleet.clusters.items()
             if each.cluster and each.state is ClusterState.UP and name not in cordoned
         ]
-        jobs = live.jobs
+        jobs, queues = live.jobs, list(self._names.queues.values())
         return PlanState(
             now_ns,
             live.waiting.discipline,
-            list(self._names.queues.values()),
+            queues,
             list(self._names.tenants.values()),
             live.tree.capacities,
             live.tree.gpu_weights,
@@ -244,7 +244,8 @@ class Forecast:
                 for job_id, each in self._preemptor.foreseen.items()
             },
             live.history.typical_s,
-            live.waiting.refused(),
+            # The planned starts of the others decide when they are tried.
+            live.waiting.refused(without={each.name for each in queues if each.backfill is Backfill.CONSERVATIVE}),
         )
 
 
