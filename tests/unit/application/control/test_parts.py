@@ -72,10 +72,12 @@ def test_a_copy_runs_and_ends_only_as_a_whole() -> None:
 
 
 def test_a_replica_that_succeeded_may_go() -> None:
-    """Its success is stored: nothing is re-created, and the job ends with the other replica."""
+    """Its success is stored and frees its devices: nothing is re-created, and the job ends with the other replica."""
     made, copy = two()
     ended = replace(copy.replicas[0], phase=WorkloadPhase.SUCCEEDED)
-    assert not receive(made, replace(copy, replicas=(ended, copy.replicas[1])))
+    assert not made_again(receive(made, replace(copy, replicas=(ended, copy.replicas[1]))))
+    (attempt,) = made.plane.controller.live.attempts.values()
+    assert [each.completed for each in attempt.placements] == [True, False]
     assert not receive(made, part(copy, 1))
     last = replace(copy.replicas[1], phase=WorkloadPhase.SUCCEEDED)
     changes = receive(made, replace(copy, phase=WorkloadPhase.SUCCEEDED, replicas=(last,)))
