@@ -41,6 +41,7 @@ PAGES = {
     "/jobs/{job}": ("/jobs/{job}", ".job-title .state"),
     "/queues": ("/queues", ".fragment-queues tbody tr"),
     "/schedule": ("/schedule", ".bar-key"),
+    "/history": ("/history", ".fragment-history"),
     "/fleet": ("/fleet", ".node-name"),
     "/fleet/{cluster}/{node}": ("/fleet/cluster-0/c0-n0", ".fragment-node-cards"),
     "/network": ("/network", ".links-graph svg text"),

@@ -54,7 +54,9 @@ def families(server: Server) -> list[Metric]:
         patch.object(meters, "generate_latest", collect),
         patch.object(Overview, "policy_counts", return_value={"": decided}),
     ):
-        meter.text(server.plane, server.app.state.pipeline.audit, 0, server.app.state.connections, by_queue=True)
+        state = server.app.state
+        clients = meters.Clients(0, state.connections, state.sessions.by_kind())
+        meter.text(server.plane, state.pipeline.audit, clients, by_queue=True)
     return [family for registry in registries for family in registry.collect()]
 
 
