@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -308,7 +309,8 @@ def fetched(container: Container, folder: Path, downloader: str = "") -> subproc
         programs = folder.with_name(f"{folder.name}-bin")
         programs.mkdir()
         for each in (downloader, "rm") if downloader == "python3" else (downloader, "rm", "tar", "gzip", "sha256sum"):
-            (programs / each).symlink_to(Path(shutil.which(each) or each).resolve())
+            found = sys.executable if each == "python3" else shutil.which(each) or each  # `python3` may be a script
+            (programs / each).symlink_to(Path(found).resolve())
         env["PATH"] = str(programs)
     return subprocess.run(container.run.command, env=env, capture_output=True, text=True, check=False)
 
