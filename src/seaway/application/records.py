@@ -823,7 +823,7 @@ class WorkdirLimits:
 
     archive_bytes: int = 100 << 20
     tenant_bytes: int = 2 << 30
-    retention_ns: int = 72 * 3600 * 1_000_000_000
+    retention_ns: int = 72 * 3600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

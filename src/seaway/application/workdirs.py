@@ -18,7 +18,7 @@ from seaway.application.access import Caller
 from seaway.application.changes import Change
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import PART_BYTES, Role, WorkdirLimits, WorkdirPart, WorkdirRecord
+from seaway.application.records import NS_PER_S, PART_BYTES, Role, WorkdirLimits, WorkdirPart, WorkdirRecord
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
@@ -27,7 +27,6 @@ from seaway.domain.runtime import ARCHIVE
 PREFIX = "swd"
 """Begin of the tokens with which pods fetch an archive."""
 
-NS_PER_S = 1_000_000_000
 SETTLED_NS = 3600 * NS_PER_S
 """Time for which an archive stays after it was sent or used, even if its tenant needs room, nanoseconds."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seaway.application.records import WorkdirLimits
+from seaway.application.records import NS_PER_S, WorkdirLimits
 
 if TYPE_CHECKING:
     from seaway.application.control.loop import Controller
     from seaway.application.workdirs import Key
 
-NS_PER_H = 3600 * 1_000_000_000
+NS_PER_H = 3600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

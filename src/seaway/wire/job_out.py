@@ -8,9 +8,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
-from seaway.application.fleet.gpu_use import NS_PER_S, SliceUse, UseSample
+from seaway.application.fleet.gpu_use import SliceUse, UseSample
 from seaway.application.network.views import RingPart
-from seaway.application.records import Attempt, JobRecord, Pair, SavedFilter
+from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair, SavedFilter
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec

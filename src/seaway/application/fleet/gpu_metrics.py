@@ -47,7 +47,7 @@ class GpuMetrics:
             orphans = [each.copy for each in live.orphans.values()]
             keys = list(self._controller.live.by_cluster[live.name])
         held: defaultdict[str, list[Holding]] = defaultdict(list)
-        for attempt, copy in self._attempts(live.name, keys):
+        for attempt, copy in attempts_in(self._controller, live.name, keys, PART):
             _add_attempt(held, attempt, copy, live.name)
         for copy in lives(orphans):
             for replica in copy.replicas:
@@ -56,17 +56,26 @@ class GpuMetrics:
             _add_unmanaged_pod(held, pod)
         yield from _uses(live.name, mine.nodes, held, usage_of(live.name, backends))
 
-    def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
-        """Yield attempts with their workloads in the cluster, in parts; skip attempts that have ended."""
-        live = self._controller.live
-        for first in range(0, len(keys), PART):
-            with self._controller.lock:
-                found = [
-                    (live.attempts[key], live.seen[key].get(cluster) if key in live.seen else None)
-                    for key in keys[first : first + PART]
-                    if key in live.attempts
-                ]
-            yield from found
+
+def attempts_in(
+    controller: Controller, cluster: str, keys: Sequence[Key], part: int
+) -> Iterator[tuple[Attempt, Workload | None]]:
+    """Yield attempts with their workloads in a cluster; skip attempts that have ended.
+
+    Parameters
+    ----------
+    part
+        Maximum number of attempts that are read while the lock is held.
+    """
+    live = controller.live
+    for first in range(0, len(keys), part):
+        with controller.lock:
+            found = [
+                (live.attempts[key], live.seen[key].get(cluster) if key in live.seen else None)
+                for key in keys[first : first + part]
+                if key in live.attempts
+            ]
+        yield from found
 
 
 def _uses(

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from seaway.application.control.fleet import Key
 from seaway.application.control.loop import Controller
+from seaway.application.fleet.gpu_metrics import attempts_in
 from seaway.application.ports.usage import Used, usage_of
-from seaway.application.records import Attempt
+from seaway.application.records import NS_PER_S, Attempt
 from seaway.domain.deployment import Workload
 
 INTERVAL_S = 30
@@ -24,7 +25,6 @@ MAX_SAMPLES = 120
 PART = 1024
 """Number of attempts to read before the lock of the loop is released once."""
 
-NS_PER_S = 1_000_000_000
 WHOLE_MILLI = 1000
 MIB = 1 << 20
 UNKNOWN = 2**32 - 1
@@ -119,7 +119,7 @@ class GpuUse:
             clusters = {name: list(keys) for name, keys in self._controller.live.by_cluster.items()}
         for cluster, keys in clusters.items():
             if usage_of(cluster, backends):
-                for attempt, copy in self._attempts(cluster, keys):
+                for attempt, copy in attempts_in(self._controller, cluster, keys, PART):
                     by_job[attempt.job_id] += _uses(attempt, cluster, copy, backends)
         found = {job_id: made for job_id, slices in by_job.items() if (made := self.sample(slices))}
         first_s = self._controller.live.clock.now_ns() // NS_PER_S - INTERVAL_S * MAX_SAMPLES
@@ -131,17 +131,6 @@ class GpuUse:
                 del flat[: max(0, len(flat) - MAX_SAMPLES * width)]
             for job_id in [each for each, flat in self._samples.items() if flat[-width] < first_s]:
                 del self._samples[job_id]
-
-    def _attempts(self, cluster: str, keys: list[Key]) -> Iterator[tuple[Attempt, Workload | None]]:
-        live = self._controller.live
-        for first in range(0, len(keys), PART):
-            with self._controller.lock:
-                found = [
-                    (live.attempts[key], live.seen[key].get(cluster) if key in live.seen else None)
-                    for key in keys[first : first + PART]
-                    if key in live.attempts
-                ]
-            yield from found
 
 
 def _known(number: int) -> int | None:
