@@ -95,6 +95,13 @@ class Reported:
             if not after:
                 return [{**each, **self._demo.get(f"/jobs/{each['id']}/attempts")} for each in found]
 
+    @cached_property
+    def standbys(self) -> list[dict[str, Any]]:
+        """Return the standby of every placed service that should have one."""
+        paired = [each for each in self.jobs if each["clusters"] and each.get("standby")]
+        active = [each["id"] for each in paired if each["standby"]["role"] == "active"]
+        return [self._demo.get(f"/jobs/{job_id}")["standby"] for job_id in active]
+
     @property
     def attempts(self) -> list[dict[str, Any]]:
         """Return every attempt of every job."""
@@ -375,6 +382,10 @@ def of_jobs(reported: Reported) -> dict[Key, Shown]:
         ("jobs", "GPUs by queue", "{{queue}} guarantee"): gpus_of_queues(reported, "guarantee"),
         ("jobs", "GPUs by queue", "{{queue}} limit"): gpus_of_queues(reported, "limit"),
         ("jobs", "How long jobs waited", "{{le}}"): all_in("le", {"+Inf": len(reported.attempts)}),
+        ("jobs", "Standbys", "services"): one(len(reported.standbys)),
+        ("jobs", "Standbys", "without a standby"): one(
+            sum(each["state"] not in ("running", "verified") for each in reported.standbys)
+        ),
         ("jobs", "Jobs by state", "{{state}}"): counted("state", there),
         ("jobs", "Into each state", "{{state}}"): all_in("state", reached),
         ("jobs", "What became of deployments", "{{outcome}}"): counted(

@@ -166,7 +166,10 @@ class WatchedDemo:
         self._threads[2].start()
 
     def stay(self, count: int) -> None:
-        """Submit jobs without an end, of all sizes, some more than there is room for."""
+        """Submit jobs without an end: of all sizes, some more than there is room for; and services with standbys."""
+        for number, kind in enumerate(("warm", "cold")):
+            service = {"template": "deployment", "run": {"ports": [8080]}}
+            self.submit(f"serves-{number}", **service, standby={"mode": kind})
         for number in range(count):
             self.submit(f"stays-{number}", resources=SIZES[number % 3])
         for number in range(2):
