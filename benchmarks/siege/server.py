@@ -13,6 +13,7 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.backend import Backend, Backends
 from seaway.application.ports.clock import Clock
+from seaway.application.ports.templates import Delivery
 from seaway.bootstrap.clusters import Clusters, make_clusters, read_fleet
 from seaway.bootstrap.settings import ClusterSettings
 from seaway.cli.main import main
@@ -43,14 +44,14 @@ class MixedBackends:
 
 
 def make_mixed(
-    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_after_s: float
+    settings: ClusterSettings, clock: Clock, data: Path, names: ClusterNames, stale_after_s: float, delivery: Delivery
 ) -> Clusters:
     """Create the simulated clusters of the fleet, and the real ones."""
     journals = data / "clusters"
     journals.mkdir(exist_ok=True)
     options = Options(start_delay_s=settings.start_delay_s, max_changes=MAX_CHANGES)
     simulated = SimulatedBackends(read_fleet(settings.fleet), clock, options, journals)
-    real = make_clusters(settings, clock, data, names, stale_after_s)
+    real = make_clusters(settings, clock, data, names, stale_after_s, delivery)
 
     def close() -> None:
         simulated.close()

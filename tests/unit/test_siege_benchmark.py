@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import signature
 from random import Random
 
 import httptools
@@ -27,7 +28,9 @@ from benchmarks.siege.attacks import (
     request,
 )
 from benchmarks.siege.cases import Phase, growth_mib
+from benchmarks.siege.server import make_mixed
 from seaway.api.http.connections import LARGEST_HEAD
+from seaway.bootstrap.clusters import make_clusters
 from seaway.bootstrap.settings import ServerSettings
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
@@ -170,3 +173,8 @@ def test_bombs_are_json() -> None:
     """Bodies that shall be valid JSON are, so that the server must read all of it."""
     for name in ("errors", "unknown fields", "list of numbers", "long text", "duplicated fields"):
         assert orjson.loads(JSON_BOMBS[name]())
+
+
+def test_its_clusters_are_made_as_the_server_makes_them() -> None:
+    """The server passes the same arguments."""
+    assert list(signature(make_mixed).parameters) == list(signature(make_clusters).parameters)
