@@ -115,7 +115,7 @@ class SmallControlPlane:
         self.operations = Operations(
             self.store, self.writer, self.controller, self.clock, self.policies, Gate(self.store, self.shadow_jobs)
         )
-        self.overview = Overview(self.controller, self.store, self.backends, self.writer, self.policies)
+        self.overview = Overview(self.controller, self.store, self.writer, self.policies)
 
     def submit(self, *specs: JobSpec, actor: str = "ada") -> list[str]:
         """Submit jobs in one request through admission; return their ids."""

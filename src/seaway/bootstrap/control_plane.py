@@ -221,7 +221,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         controller.renew_policy(name)
 
     policies.on_change = renewed
-    overview = Overview(controller, store, backends, writer, policies)
+    overview = Overview(controller, store, writer, policies)
     notifications = make_notifications(
         settings.notifications,
         store,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.log_files import MIB, LogFiles
+from seaway.application.fleet import log_storage
 from seaway.application.fleet.log_storage import LogStorage
 from seaway.domain.errors import RejectedError, UnavailableError
 from tests.unit.application.scene import Scene, scene
@@ -71,6 +72,24 @@ def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_pat
     assert {each: bool(log.stored()) for each, log in logs.items()} == {each: each != lost for each in ended}
     with pytest.raises(UnavailableError):
         logs[lost].lines(1)
+
+
+@pytest.mark.parametrize("limit", ["RUN_S", "RUN_CPU_S"])
+def test_what_a_run_has_no_time_for_is_stored_by_the_next_one(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is out of time, or of CPU time, forgets no job."""
+    made, storage = storing(tmp_path)
+    job_id = run(made, expected_duration_s=100)
+    made.clock.advance_s(100)
+    made.plane.settle()
+    log = made.plane.overview.latest_log(made.job(job_id), 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(log_storage, limit, 0)
+        storage.run()
+    assert log.stored() == []
+    storage.run()
+    assert log.stored()
 
 
 def test_the_oldest_logs_make_room(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from seaway.bootstrap.settings import ServerSettings, names_in
 GRACE_S = 10
 """Maximum time for running requests during shutdown, seconds."""
 
-GC_THRESHOLDS = (10_000, 2, 1)
-"""Thresholds of the garbage collector. A run delays all responses, so each visits few objects: 60,000 take 50 ms."""
+GC_THRESHOLDS = (3_000, 2, 1)
+"""Thresholds of the garbage collector. A run delays all responses, so each visits few objects: 20,000 take 20 ms."""
 
 MAX_RUN_S = 0.015
 """CPU time of a run after which later ones skip the objects that it visited; 20,000 objects take it."""

@@ -163,6 +163,11 @@ class Controller:
             return f"the clusters are not known yet: {self._topology.trouble or 'no cluster has responded'}"
         return ""
 
+    def backend(self, cluster: str) -> Backend | None:
+        """Return the backend of a cluster; None while it is unknown."""
+        known = self._topology.known
+        return next((each for each in known.backends if each.cluster == cluster), None) if known else None
+
     def require_read(self) -> None:
         """Check that all running workloads are loaded. The caller holds the lock.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from time import monotonic
+from time import monotonic, thread_time
 
 from seaway.application.fleet.overview import MAX_LINES, Overview
 from seaway.application.ports.logs import LogArchive
@@ -16,6 +16,9 @@ INTERVAL_S = 5.0
 
 RUN_S = 2.0
 """Maximum time of a run, seconds. Further logs are read by the next one."""
+
+RUN_CPU_S = 0.25
+"""Maximum CPU time of a run, seconds: 5 % of a core, also while hundreds of jobs end each second."""
 
 MAX_REPLICAS = 16
 """Maximum number of replicas of a job whose logs are stored."""
@@ -44,8 +47,8 @@ class LogStorage:
         """Read the logs of jobs that ended since the last run."""
         self._follow()
         self._unreachable.clear()
-        until_s = monotonic() + RUN_S
-        while self._ended and monotonic() < until_s:
+        until_s, until_cpu_s = monotonic() + RUN_S, thread_time() + RUN_CPU_S
+        while self._ended and monotonic() < until_s and thread_time() < until_cpu_s:
             self._put(*self._ended.popleft())
 
     def _follow(self) -> None:

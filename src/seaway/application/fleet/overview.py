@@ -24,7 +24,7 @@ from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import Asked, LinkState, LinkView, RingPart, Side, reported
 from seaway.application.policies import Policies
-from seaway.application.ports.backend import Backend, Backends
+from seaway.application.ports.backend import Backend
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, JobRecord
@@ -130,16 +130,13 @@ class Overview:
         Storage of logs; None without one.
     """
 
-    def __init__(
-        self, controller: Controller, store: Store, backends: Backends, writer: Writer, policies: Policies
-    ) -> None:
+    def __init__(self, controller: Controller, store: Store, writer: Writer, policies: Policies) -> None:
         self.failing_tasks: dict[str, bool] = {}
         self.archive: LogArchive | None = None
         self.notified = NotifierCounts()
         self._policies = policies
         self._controller = controller
         self._store = store
-        self._backends = backends
         self._writer = writer
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
@@ -460,9 +457,8 @@ class Overview:
         return attempts[-1]
 
     def _backend(self, cluster: str) -> Backend:
-        for backend in self._backends.clusters():
-            if backend.cluster == cluster:
-                return backend
+        if backend := self._controller.backend(cluster):
+            return backend
         raise UnavailableError(f"cluster {cluster!r} is not connected")
 
     # Figures.
