@@ -82,7 +82,7 @@ def spec_text(spec: JobSpec) -> str:
     return _SPEC.serializer.to_json(spec, exclude_defaults=True).decode()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def read_spec(text: str) -> JobSpec:
     """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments, so set it for them."""
     spec = _SPEC.validate_json(text)
