@@ -292,6 +292,10 @@ def test_a_folder_is_sent_once_and_arrives_in_the_container(cli: Cli, tmp_path: 
     refused = fetched(workdir_container(deployment, Delivery(cli.served.url, token=lambda _: "swd_x")), tmp_path / "no")
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith("the working directory is missing: http://")
+    listed = cli("workdir", "list", "-o", "json").body["workdirs"]
+    assert [(each["digest"], each["needed"]) for each in listed] == [(archive.digest, True)]
+    ran = cli("workdir", "delete", archive.digest)
+    assert (ran.code, "cancel them first" in ran.err) == (2, True), ran.err
 
 
 def fetched(container: Container, folder: Path, downloader: str = "") -> subprocess.CompletedProcess[str]:

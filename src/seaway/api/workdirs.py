@@ -88,6 +88,15 @@ async def get_workdir(request: Request, digest: Digest, tenant: TenantQuery = ""
     return StreamingResponse(_content(request, record), media_type=FILE, headers=headers)
 
 
+@operation(routes, "DELETE", "/workdirs/{digest}", Role.USER, {204: None}, errors=(404, 409))
+async def delete_workdir(request: Request, digest: Digest, tenant: TenantQuery = "") -> Response:
+    """Remove an archive that no unfinished job needs. Jobs that ended cannot be retried without it."""
+    require_digest(digest)
+    pipeline, asked = pipeline_of(request), _tenant(request, tenant)
+    await pipeline.threads.write(pipeline.plane.workdirs.delete, asked, digest)
+    return nothing()
+
+
 async def _content(request: Request, record: WorkdirRecord) -> AsyncIterator[bytes]:
     pipeline = pipeline_of(request)
     for number in record.parts:

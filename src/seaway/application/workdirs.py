@@ -215,6 +215,24 @@ class Workdirs:
                     return self._caller(record, job_id, int(attempt))
         raise UnauthenticatedError("invalid token: it is not for this archive, or the archive was removed")
 
+    def delete(self, tenant: str, digest: str) -> None:
+        """Remove an archive that no unfinished job needs.
+
+        Raises
+        ------
+        UnknownError
+            If the tenant has no such archive.
+        ConflictError
+            If an unfinished job needs it.
+        """
+        with self._sending:
+            record = self.record(tenant, digest)
+            if (tenant, digest) in self.require_needed():
+                raise ConflictError(
+                    f"unfinished jobs of tenant {tenant!r} need the archive {digest}; cancel them first"
+                )
+            self._remove(record)
+
     def collect(self) -> dict[str, int]:
         """Remove archives that no job needs and that were not used for long, and parts of unfinished ones.
 
@@ -226,7 +244,7 @@ class Workdirs:
         now_ns = self._clock.now_ns()
         gone = {"workdirs": 0, "unfinished workdirs": 0}
         with self._sending:
-            needed = self._require_needed()
+            needed = self.require_needed()
             for record in self._in_memory():
                 if (record.tenant, record.digest) in needed:
                     record = replace(record, used_ns=now_ns)  # noqa: PLW2901
@@ -256,7 +274,7 @@ class Workdirs:
         most = self.limits.tenant_bytes
         if self.used_bytes(tenant) + size_bytes <= most:
             return
-        needed, settled_ns = self._require_needed(), self._clock.now_ns() - SETTLED_NS
+        needed, settled_ns = self.require_needed(), self._clock.now_ns() - SETTLED_NS
         for record in reversed(self.of_tenant(tenant)):
             if (tenant, record.digest) not in needed and record.used_ns <= settled_ns:
                 self._remove(record)
@@ -268,7 +286,14 @@ class Workdirs:
             "leave files out with .seawayignore, or wait until jobs end"
         )
 
-    def _require_needed(self) -> Set[Key]:
+    def require_needed(self) -> Set[Key]:
+        """Return the archives of unfinished jobs.
+
+        Raises
+        ------
+        UnavailableError
+            If the jobs are not known yet.
+        """
         needed = self._needed()
         if needed is None:
             raise UnavailableError("the control plane is starting", retry_after_s=1)

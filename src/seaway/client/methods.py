@@ -113,6 +113,7 @@ class Methods:
     complete_workdir = verb(workdir_calls.complete_workdir)
     send_workdir_part = verb(workdir_calls.send_workdir_part)
     get_workdir = verb(workdir_calls.get_workdir)
+    delete_workdir = verb(workdir_calls.delete_workdir)
 
     # Fleet
     clusters = verb(fleet_calls.clusters)

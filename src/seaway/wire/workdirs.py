@@ -51,6 +51,8 @@ class WorkdirOut(Shown):
     """Time at which it was complete."""
     used_at: str
     """Last time at which it was sent, or at which a job needed it."""
+    needed: bool
+    """True if an unfinished job needs it, so that it cannot be removed."""
 
 
 class WorkdirList(Shown):
@@ -69,9 +71,16 @@ class WorkdirList(Shown):
 
 
 def workdir_list_fields(workdirs: Workdirs, tenant: str) -> dict[str, Any]:
-    """Return the archives and the limits of a tenant."""
+    """Return the archives and the limits of a tenant.
+
+    Raises
+    ------
+    UnavailableError
+        If the jobs are not known yet.
+    """
+    needed = workdirs.require_needed()
     return {
-        "workdirs": [_fields(each) for each in workdirs.of_tenant(tenant)],
+        "workdirs": [_fields(each, needed=(tenant, each.digest) in needed) for each in workdirs.of_tenant(tenant)],
         "used_bytes": workdirs.used_bytes(tenant),
         "limit_bytes": workdirs.limits.archive_bytes,
         "quota_bytes": workdirs.limits.tenant_bytes,
@@ -79,5 +88,6 @@ def workdir_list_fields(workdirs: Workdirs, tenant: str) -> dict[str, Any]:
     }
 
 
-def _fields(record: WorkdirRecord) -> dict[str, Any]:
-    return fields_of(WorkdirOut, record, created_at=moment(record.created_ns), used_at=moment(record.used_ns))
+def _fields(record: WorkdirRecord, *, needed: bool) -> dict[str, Any]:
+    times = {"created_at": moment(record.created_ns), "used_at": moment(record.used_ns)}
+    return fields_of(WorkdirOut, record, needed=needed, **times)

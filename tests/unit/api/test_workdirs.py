@@ -137,6 +137,26 @@ async def test_archives_are_removed_when_no_job_needs_them(rig: Rig) -> None:
         assert (refused.status_code, "submit the job again" in refused.json()["detail"]) == (409, True)
 
 
+async def test_a_user_deletes_archives_that_no_job_needs(rig: Rig) -> None:
+    """An archive of an unfinished job is a conflict; other tenants and viewers delete none."""
+    async with rig.client("user") as client:
+        needed, unused = await send(client, b"needed"), await send(client, b"unused")
+        job = await rig.submit(workdir=needed)
+        rig.step()
+        listed = {each["digest"]: each["needed"] for each in (await client.get(PATH)).json()["workdirs"]}
+        assert listed == {needed: True, unused: False}
+        for token, status in (("other", 404), ("viewer", 403)):
+            async with rig.client(token) as stranger:
+                assert (await stranger.delete(f"{PATH}/{unused}")).status_code == status
+        for digest, status in ((unused, 204), (unused, 404), ("sha256:1", 422), (needed, 409)):
+            assert (await client.delete(f"{PATH}/{digest}")).status_code == status
+        assert ([each.digest for each in rig.store.workdir_parts()], await digests(client)) == ([needed], [needed])
+        await client.post(f"/api/v1/jobs/{job['id']}/cancel")
+        rig.step(3)
+        assert (await client.delete(f"{PATH}/{needed}")).status_code == 204
+        assert (rig.store.workdirs(), rig.store.workdir_parts()) == ([], [])
+
+
 async def test_pods_fetch_the_archive_of_their_job_only(rig: Rig) -> None:
     """The token of a pod works for one archive, until its attempt ends, and for no other operation."""
     async with rig.client("user") as client:

@@ -1,4 +1,4 @@
-"""Folders of this machine that are sent with jobs."""
+"""Folders of this machine that are sent with jobs, and `seaway workdir`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,75 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from seaway.cli.jobs.file import Written
+from seaway.cli.output import Output, OutputOption, show
+from seaway.cli.remote import connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.runtime import ARCHIVE
 
 if TYPE_CHECKING:
     from seaway.client.sync import Client
     from seaway.client.workdirs import Progress
+
+app = typer.Typer(rich_markup_mode="rich", no_args_is_help=True)
+
+TenantOption = Annotated[str, typer.Option(help="Tenant of the archives. Default: your own tenant.")]
+
+
+@app.callback()
+def workdir() -> None:
+    """List and delete the archives that `seaway submit --workdir` stored.
+
+    The server removes an archive itself some time after the last job that needs it.
+
+    [bold]Examples[/bold]
+
+      [cyan]seaway workdir list[/cyan]
+      [cyan]seaway workdir delete sha256:2d9c...[/cyan]
+    """
+
+
+@app.command("list")
+def list_workdirs(context: typer.Context, tenant: TenantOption = "", output: OutputOption = Output.TABLE) -> None:
+    """List the stored archives of a tenant, the last used first."""
+    from seaway.application.workdirs import size_text
+    from seaway.cli.errors import note
+    from seaway.client.calls.workdirs import workdirs as call
+    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import day
+
+    with connect(context) as client:
+        body = client.body(call(tenant=tenant))
+    rows = body["workdirs"]
+    columns = (
+        Column("ARCHIVE", lambda each: each["digest"]),
+        Column("SIZE", lambda each: size_text(each["size_bytes"])),
+        Column("NEEDED", lambda each: "yes" if each["needed"] else "no"),
+        Column("USED", lambda each: day(each["used_at"])),
+        Column("BY", lambda each: each["created_by"], drop=1),
+    )
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide), lambda: (each["digest"] for each in rows))
+    if output in (Output.TABLE, Output.WIDE):
+        note(f"{size_text(body['used_bytes'])} of {size_text(body['quota_bytes'])} are used")
+
+
+@app.command("delete")
+def delete_workdirs(
+    context: typer.Context,
+    archives: Annotated[list[str], typer.Argument(help="Digests, from `seaway workdir list`.", metavar="ARCHIVE...")],
+    tenant: TenantOption = "",
+) -> None:
+    """Remove archives that no unfinished job needs. Jobs that ended cannot be retried without theirs."""
+    from seaway.client.calls.workdirs import delete_workdir
+
+    with connect(context) as client:
+        for archive in archives:
+            client.send(delete_workdir(archive, tenant=tenant))
+            typer.echo(f"archive {archive} is removed")
 
 
 def without_folders(jobs: list[Written]) -> list[Written]:

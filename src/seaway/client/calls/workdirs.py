@@ -40,5 +40,10 @@ def get_workdir(digest: str, *, tenant: str = "") -> Call[bytes]:
     return _of(tenant, get(f"/workdirs/{part(digest)}", Bytes()))
 
 
+def delete_workdir(digest: str, *, tenant: str = "") -> Call[None]:
+    """Remove an archive that no unfinished job needs."""
+    return _of(tenant, send("DELETE", f"/workdirs/{part(digest)}", Nothing()))
+
+
 def _of(tenant: str, call: Call[T]) -> Call[T]:
     return replace(call, query={**call.query, "tenant": tenant or None})
