@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from seaway.adapters.kubernetes.templates.runtime import workdir_container
+from seaway.adapters.s3 import S3Bucket
 from seaway.application.ports.templates import Delivery
 from seaway.application.records import WorkdirLimits
 from seaway.domain.deployment import Deployment
 from seaway.domain.runtime import Container
+from tests.fakes.s3_server import ACCESS_KEY, SECRET_KEY, s3_server
 from tests.integration.cli_runs import Cli, command_line
 
 SMALL = ("--name", "hello", "--gpus", "1", "--gpu-memory", "8Gi", "--expected-duration", "10s")
@@ -296,6 +298,36 @@ def test_a_folder_is_sent_once_and_arrives_in_the_container(cli: Cli, tmp_path: 
     assert [(each["digest"], each["needed"]) for each in listed] == [(archive.digest, True)]
     ran = cli("workdir", "delete", archive.digest)
     assert (ran.code, "cancel them first" in ran.err) == (2, True), ran.err
+
+
+def test_a_folder_goes_through_a_bucket(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`submit` sends the archive to the bucket, and each downloader of a pod fetches it there without its token."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "data.bin").write_bytes(os.urandom(700 << 10))
+    workdirs = cli.served.rig.plane.workdirs
+    with s3_server() as store:
+        workdirs.bucket = S3Bucket("archives", "", store.url, "eu-west-1")
+        ran = cli("submit", *SMALL, "--workdir", str(folder), "-o", "json")
+        assert (ran.code, len(store.objects)) == (0, 1), ran.err
+        cli.step(3)
+        job = cli.served.rig.store.job(ran.body["id"])
+        assert job is not None
+        deployment = Deployment(job.id, job.attempt, "a", job.spec, ())
+        pem = "-----BEGIN CERTIFICATE-----"  # written to a file, which plain HTTP does not need
+        delivery = Delivery(cli.served.url, token=workdirs.token, in_bucket=workdirs.in_bucket, ca=pem)
+        for downloader in ("curl", "wget", "python3"):
+            if shutil.which(downloader):
+                done = fetched(workdir_container(deployment, delivery), tmp_path / downloader, downloader)
+                assert (done.returncode, done.stdout) == (0, ""), (downloader, done.stderr)
+                found = [each.name for each in (tmp_path / downloader).iterdir()]
+                assert (found, store.refused) == (["data.bin"], [])
+        store.objects.clear()
+        gone = fetched(workdir_container(deployment, delivery), tmp_path / "gone")
+        assert (gone.returncode, "did not send it" in gone.stderr) == (1, True)
 
 
 def fetched(container: Container, folder: Path, downloader: str = "") -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-EXTRAS = "gateway,mysql,policy,postgres"
+EXTRAS = "gateway,mysql,policy,postgres,s3"
 """Extras of the package in the image."""
 
 REQUIREMENTS = "requirements.txt"

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse, StreamingResponse
 
 from seaway.api.http.bodies import read, require_kind
-from seaway.api.http.pipeline import NOTED, caller_of, pipeline_of
+from seaway.api.http.pipeline import NOTED, caller_of, header_of, pipeline_of
 from seaway.api.http.queries import Word, tenant_asked
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
@@ -19,13 +19,24 @@ from seaway.application.writer import REQUEST_ENTRY
 from seaway.domain.errors import UnknownError
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.policies import FILE
-from seaway.wire.workdirs import WorkdirIn, WorkdirList, WorkdirPartIn, WorkdirSent, workdir_list_fields
+from seaway.wire.workdirs import (
+    WorkdirIn,
+    WorkdirList,
+    WorkdirPartIn,
+    WorkdirSent,
+    workdir_list_fields,
+    workdir_sent_fields,
+)
 
 routes = router("workdirs")
 
 TenantQuery = Annotated[Word, Query(description="Tenant of the jobs. Default: your own tenant, or `default`.")]
 Digest = Annotated[str, Path(description="Digest of the archive: `sha256:` and 64 digits.", max_length=71)]
 LAST = (1 << 40) // PART_BYTES
+NOT_STORED = {"cache-control": "no-store"}
+URIS = "text/uri-list"
+"""Media type of the URL of an archive in a bucket."""
+
 BYTES = {"description": "The archive.", "content": {FILE: {"schema": {"type": "string", "format": "binary"}}}}
 
 
@@ -48,13 +59,14 @@ async def list_workdirs(request: Request, tenant: TenantQuery = "") -> Response:
 async def complete_workdir(request: Request, digest: Digest, tenant: TenantQuery = "") -> Response:
     """Complete an archive, a tar file compressed with gzip, that holds the working directory of jobs.
 
-    If parts are missing, the response lists them. Send these, and complete it again. An archive that is stored needs no
-    parts. It is removed some time after the last job that needs it.
+    If parts are missing, the response lists them. If the operator stores archives in a bucket, the response has an
+    `upload` instead. Send these, and complete it again. An archive that is stored needs no parts. It is removed some
+    time after the last job that needs it.
     """
     pipeline, asked, given = pipeline_of(request), _tenant(request, tenant), await read(request, WorkdirIn)
     name = caller_of(request).name
-    missing = await pipeline.threads.heavy(pipeline.plane.workdirs.finish, asked, digest, given.size_bytes, name)
-    return json_reply({"digest": digest, "stored": not missing, "missing": missing})
+    found = await pipeline.threads.heavy(pipeline.plane.workdirs.finish, asked, digest, given.size_bytes, name)
+    return json_reply(workdir_sent_fields(digest, found))
 
 
 @operation(
@@ -81,10 +93,19 @@ async def send_workdir_part(
 
 @operation(routes, "GET", "/workdirs/{digest}", Role.USER, {200: BYTES}, errors=(404,))
 async def get_workdir(request: Request, digest: Digest, tenant: TenantQuery = "") -> Response:
-    """Return an archive. Pods of a job have a token for its archive, which ends with the attempt of the job."""
+    """Return an archive. Pods of a job have a token for its archive, which ends with the attempt of the job.
+
+    An archive in a bucket is a redirect to a URL that is valid for an hour, and needs no `Authorization`. With the
+    header `Accept: text/uri-list`, the response has this URL as its content instead.
+    """
     require_digest(digest)
-    record = pipeline_of(request).plane.workdirs.record(_tenant(request, tenant), digest)
-    headers = {"content-length": str(record.size_bytes), "cache-control": "no-store"}
+    pipeline = pipeline_of(request)
+    record = pipeline.plane.workdirs.record(_tenant(request, tenant), digest)
+    if url := await pipeline.threads.read(pipeline.plane.workdirs.url, record):
+        if header_of(request, b"accept") == URIS:
+            return PlainTextResponse(f"{url}\n", media_type=URIS, headers=NOT_STORED)
+        return RedirectResponse(url, headers=NOT_STORED)
+    headers = {"content-length": str(record.size_bytes), **NOT_STORED}
     return StreamingResponse(_content(request, record), media_type=FILE, headers=headers)
 
 

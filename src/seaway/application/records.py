@@ -838,6 +838,8 @@ class WorkdirRecord:
         Key of the tokens with which pods fetch it.
     used_ns
         Last time at which it was sent, or at which a job was known to need it.
+    bucket
+        Address of the bucket that has it; empty for the database.
     """
 
     tenant: str
@@ -847,11 +849,12 @@ class WorkdirRecord:
     created_by: str
     created_ns: int
     used_ns: int
+    bucket: str = ""
 
     @property
     def parts(self) -> range:
-        """Numbers of its parts."""
-        return range(-(-self.size_bytes // PART_BYTES))
+        """Numbers of its parts in the database."""
+        return range(0 if self.bucket else -(-self.size_bytes // PART_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

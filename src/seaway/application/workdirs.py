@@ -1,6 +1,7 @@
 """Archives with working directories of jobs: stored in parts, fetched by pods, and removed when no job needs them.
 
-An archive is named by the digest of its content, so that the same folder is sent once. Each tenant has its own.
+An archive is named by the digest of its content, so that the same folder is sent once. Each tenant has its own. The
+database has the parts, or a bucket has whole archives, which clients and pods send and fetch there themselves.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 
 from seaway.application.access import Caller
 from seaway.application.changes import Change
+from seaway.application.ports.buckets import Bucket, Upload
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import NS_PER_S, PART_BYTES, Role, WorkdirLimits, WorkdirPart, WorkdirRecord
@@ -29,6 +31,12 @@ PREFIX = "swd"
 
 SETTLED_NS = 3600 * NS_PER_S
 """Time for which an archive stays after it was sent or used, even if its tenant needs room, nanoseconds."""
+
+SENDING_NS = 24 * SETTLED_NS
+"""Time after which what a bucket got of an archive is removed, if the archive was not completed, nanoseconds."""
+
+IN_BUCKET = -1
+"""Number of the part, without content, that marks an archive that a client sends to the bucket."""
 
 AT_ONCE = 16
 """Maximum number of parts that one transaction removes."""
@@ -49,10 +57,15 @@ class Workdirs:
     ----------
     limits
         Limits of archives.
+    bucket
+        Bucket for new archives; None for the database. Archives in another bucket than this are not known.
     """
 
-    def __init__(self, store: Store, clock: Clock, limits: WorkdirLimits | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, limits: WorkdirLimits | None = None, bucket: Bucket | None = None
+    ) -> None:
         self.limits = limits or WorkdirLimits()
+        self.bucket = bucket
         self._store, self._clock = store, clock
         self._writer: Writer | None = None
         self._needed: Callable[[], Set[Key] | None] = lambda: None
@@ -72,7 +85,8 @@ class Workdirs:
             Returns the archives of unfinished jobs; None while the jobs are not known.
         """
         self._writer, self._needed = writer, needed
-        self._stored = {(each.tenant, each.digest): each for each in self._store.workdirs()}
+        places = ("", self.bucket.address) if self.bucket else ("",)
+        self._stored = {(each.tenant, each.digest): each for each in self._store.workdirs() if each.bucket in places}
         for each in self._store.workdir_parts():
             key = (each.tenant, each.digest)
             if key not in self._stored:
@@ -88,7 +102,8 @@ class Workdirs:
         """Return the size of all archives of a tenant, including those that are being sent."""
         with self._lock:
             stored = sum(each.size_bytes for each in self._stored.values() if each.tenant == tenant)
-            parts = sum(len(each) for (owner, _), each in self._unfinished.items() if owner == tenant)
+            sent = [each for (owner, _), parts in self._unfinished.items() if owner == tenant for each in parts]
+            parts = sum(each != IN_BUCKET for each in sent)
         return stored + parts * PART_BYTES
 
     def admits(self, tenant: str, digest: str) -> bool:
@@ -118,6 +133,8 @@ class Workdirs:
         with self._sending:
             if key in self._stored:
                 return
+            if self.bucket:
+                raise ConflictError("archives are sent to a bucket: complete the archive to get its URL")
             if number not in self._unfinished.get(key, ()):
                 self._make_room(tenant, len(content))
             part = WorkdirPart(tenant, digest, number, b64encode(content).decode(), now_ns)
@@ -125,8 +142,10 @@ class Workdirs:
             with self._lock:
                 self._unfinished.setdefault(key, {})[number] = now_ns
 
-    def finish(self, tenant: str, digest: str, size_bytes: int, actor: str) -> list[int]:
+    def finish(self, tenant: str, digest: str, size_bytes: int, actor: str) -> list[int] | Upload:
         """Complete an archive; return the numbers of its missing parts, none if it is stored now.
+
+        If it is missing in the bucket, return the request that stores it there.
 
         Raises
         ------
@@ -140,10 +159,13 @@ class Workdirs:
             said = f"the archive has {size_text(size_bytes)}, but may have {size_text(self.limits.archive_bytes)}"
             raise RejectedError(f"{said}; list files to leave out in .seawayignore", where="size_bytes")
         key, now_ns = (tenant, digest), self._clock.now_ns()
+        place = self.bucket.address if self.bucket else ""
+        record = WorkdirRecord(tenant, digest, size_bytes, secrets.token_hex(32), actor, now_ns, now_ns, place)
+        if self.bucket:
+            return self._finish_in(self.bucket, record)
         with self._sending:
             if self.admits(tenant, digest):
                 return []
-            record = WorkdirRecord(tenant, digest, size_bytes, secrets.token_hex(32), actor, now_ns, now_ns)
             sent = self._unfinished.get(key, {})
             if missing := [number for number in record.parts if number not in sent]:
                 self._make_room(tenant, min(len(missing) * PART_BYTES, size_bytes))
@@ -156,6 +178,35 @@ class Workdirs:
                 self._stored[key] = record
                 self._unfinished.pop(key, None)
         return []
+
+    def _finish_in(self, bucket: Bucket, record: WorkdirRecord) -> list[int] | Upload:
+        """Complete an archive of a bucket, which accepts only content with its digest and size."""
+        key = (record.tenant, record.digest)
+        if self.admits(*key):
+            return []
+        there = bucket.size(_object(*key)) == record.size_bytes
+        with self._sending:
+            self._make_room(record.tenant, record.size_bytes)
+            if not there:
+                self._write(Change(put=[WorkdirPart(*key, IN_BUCKET, "", record.created_ns)]))
+                with self._lock:
+                    self._unfinished[key] = {IN_BUCKET: record.created_ns}
+                return bucket.upload(_object(*key), bytes.fromhex(record.digest[-64:]), record.size_bytes)
+            self._write(Change(put=[record], delete=[WorkdirPart(*key, IN_BUCKET, "", 0)]))
+            with self._lock:
+                self._stored[key] = record
+                self._unfinished.pop(key, None)
+        return []
+
+    def url(self, record: WorkdirRecord) -> str:
+        """Return a URL of a bucket from which an archive can be fetched for an hour; empty if the database has it."""
+        return self.bucket.url(_object(record.tenant, record.digest)) if self.bucket and record.bucket else ""
+
+    def in_bucket(self, deployment: Deployment) -> bool:
+        """Report whether the pods of a deployment fetch its archive from a bucket."""
+        with self._lock:
+            record = self._stored.get((deployment.spec.tenant, deployment.spec.runtime.workdir))
+        return bool(record and record.bucket)
 
     def record(self, tenant: str, digest: str) -> WorkdirRecord:
         """Return an archive.
@@ -256,7 +307,9 @@ class Workdirs:
                     continue
                 self._write(Change(put=[record]))
             for (tenant, digest), parts in list(self._unfinished.items()):
-                if max(parts.values()) <= now_ns - SETTLED_NS:
+                if max(parts.values()) <= now_ns - (SENDING_NS if self.bucket else SETTLED_NS):
+                    if self.bucket:
+                        self.bucket.delete(_object(tenant, digest))
                     self._remove_parts(tenant, digest, sorted(parts))
                     with self._lock:
                         del self._unfinished[tenant, digest]
@@ -328,6 +381,8 @@ class Workdirs:
         return Caller(f"job {job_id}", Role.USER, record.tenant)
 
     def _remove(self, record: WorkdirRecord) -> None:
+        if self.bucket and record.bucket:
+            self.bucket.delete(_object(record.tenant, record.digest))
         with self._lock:
             self._stored.pop((record.tenant, record.digest), None)
         self._write(Change(delete=[record]))
@@ -354,6 +409,11 @@ def require_digest(digest: str) -> None:
     """
     if not ARCHIVE.fullmatch(digest):
         raise RejectedError("must be sha256: and 64 hexadecimal digits", where="digest")
+
+
+def _object(tenant: str, digest: str) -> str:
+    """Return the name of an archive in a bucket."""
+    return f"{tenant}/{digest.removeprefix('sha256:')}.tar.gz"
 
 
 def _signed(record: WorkdirRecord, job_id: str, attempt: int) -> str:

@@ -186,7 +186,11 @@ def _real(
     namespace_options = NamespaceOptions(
         settings.pod_security or (BASELINE if loose else RESTRICTED),
         settings.network_policies,
-        (*(ip_network(each) for each in names_in(settings.egress)), *addresses_of(mounting.delivery.url)),
+        (
+            *(ip_network(each) for each in names_in(settings.egress)),
+            *addresses_of(delivery.url),
+            *addresses_of(delivery.bucket_url),
+        ),
         read_tenants(Path(settings.tenants_dir)) if settings.tenants_dir else {},
     )
     cluster_options = ClusterOptions(

@@ -30,7 +30,7 @@ from seaway.application.control.settings import ControlSettings, Drift
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.bootstrap.notifications import NotificationSettings, notification_errors
 from seaway.bootstrap.scaling import ScalingSettings, scaling_setting_errors
-from seaway.bootstrap.workdirs import WorkdirSettings
+from seaway.bootstrap.workdirs import LARGEST_MIB, WorkdirSettings, bucket_name
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import RING_TYPES, Expose, ServiceType
@@ -647,6 +647,16 @@ def _workdir_errors(workdirs: WorkdirSettings) -> list[RejectedError]:
     if workdirs.url and not _is_origin(workdirs.url):
         text = f"{workdirs.url!r} is not an address like https://seaway.example.com, without a path"
         problems.append(RejectedError(text, where="[workdirs] url"))
+    if workdirs.bucket:
+        try:
+            bucket_name(workdirs.bucket)
+        except RejectedError as error:
+            problems.append(error)
+        if workdirs.limit_mib > LARGEST_MIB:
+            problems.append(RejectedError(f"must be at most {LARGEST_MIB} with a bucket", where="[workdirs] limit_mib"))
+    if workdirs.endpoint and not _is_origin(workdirs.endpoint):
+        text = f"{workdirs.endpoint!r} is not an address like https://s3.example.com, without a path"
+        problems.append(RejectedError(text, where="[workdirs] endpoint"))
     if workdirs.limit_mib > workdirs.quota_mib:
         problems.append(RejectedError("must be at most quota_mib", where="[workdirs] limit_mib"))
     return problems

@@ -7,15 +7,17 @@ import hashlib
 import os
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from seaway.client.calls.workdirs import complete_workdir, send_workdir_part, workdirs
-from seaway.client.errors import RejectedError
+from seaway.client.connection import import_httpx, trusted
+from seaway.client.errors import RejectedError, UnavailableError
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -32,6 +34,9 @@ SHOWN = 5
 
 FIXED_S = 315_532_800
 """Time of all files, seconds since 1970: the first that the ZIP format has. An archive then depends on content only."""
+
+UPLOAD_S = 60.0
+"""Time limit of each block that is sent to a bucket, seconds."""
 
 Progress = Callable[[str, int, int], None]
 """Receives a verb, and the done and the total number of bytes."""
@@ -217,7 +222,10 @@ def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Pro
     with TemporaryFile() as file:
         digest = pack(folder, file, limits["limit_bytes"], progress)
         size, part_bytes, sent = file.tell(), limits["part_bytes"], 0
-        missing = client.body(complete_workdir(digest, size, tenant=tenant))["missing"]
+        found = client.body(complete_workdir(digest, size, tenant=tenant))
+        missing = found["missing"]
+        if found.get("upload"):
+            _upload(client, found["upload"], file, size, progress)
         for number in missing:
             file.seek(number * part_bytes)
             content = file.read(part_bytes)
@@ -225,6 +233,34 @@ def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Pro
             sent += len(content)
             if progress:
                 progress("Sending", sent, min(len(missing) * part_bytes, size))
-        if missing and not client.body(complete_workdir(digest, size, tenant=tenant))["stored"]:
-            raise RejectedError("the server did not store all parts; submit again", where="workdir")
+        if not found["stored"] and not client.body(complete_workdir(digest, size, tenant=tenant))["stored"]:
+            raise RejectedError("the server did not store the whole archive; submit again", where="workdir")
     return digest
+
+
+def _upload(client: Client, upload: Mapping[str, Any], file: IO[bytes], size: int, progress: Progress | None) -> None:
+    """Send an archive to a bucket.
+
+    Raises
+    ------
+    UnavailableError
+        If the bucket does not respond, or refuses it.
+    """
+    httpx = import_httpx()
+
+    def blocks() -> Iterator[bytes]:
+        file.seek(0)
+        while block := file.read(1 << 20):
+            yield block
+            if progress:
+                progress("Sending", file.tell(), size)
+
+    place, trust = urlsplit(upload["url"]).netloc, trusted(client.target) or True
+    try:
+        reply = httpx.put(upload["url"], content=blocks(), headers=upload["headers"], timeout=UPLOAD_S, verify=trust)
+    except httpx.HTTPError as error:
+        raise UnavailableError(f"the bucket at {place} did not respond: {error}") from None
+    if not reply.is_success:
+        raise UnavailableError(
+            f"the bucket at {place} refuses the archive: HTTP {reply.status_code} {reply.text[:300]}"
+        )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
 
+from seaway.application.ports.buckets import Upload
 from seaway.application.records import PART_BYTES, WorkdirRecord
 from seaway.application.workdirs import Workdirs
 from seaway.wire.fields import moment
@@ -27,6 +28,15 @@ class WorkdirPartIn(RootModel[bytes]):
     model_config = ConfigDict(json_schema_extra={"examples": ["..."]})
 
 
+class WorkdirUpload(Shown):
+    """Request that stores an archive in the bucket."""
+
+    url: str
+    """URL for a PUT with the whole archive, valid for an hour. It needs no other credentials."""
+    headers: dict[str, str]
+    """Headers to send: size and checksum of the archive."""
+
+
 class WorkdirSent(Shown):
     """Progress of an archive."""
 
@@ -36,6 +46,8 @@ class WorkdirSent(Shown):
     """True if it is stored, and jobs may name it."""
     missing: list[int]
     """Numbers of the parts to send, from 0. Then complete the archive again."""
+    upload: WorkdirUpload | None
+    """Request that sends the archive to the bucket; null if it is stored, or the server wants parts."""
 
 
 class WorkdirOut(Shown):
@@ -86,6 +98,13 @@ def workdir_list_fields(workdirs: Workdirs, tenant: str) -> dict[str, Any]:
         "quota_bytes": workdirs.limits.tenant_bytes,
         "part_bytes": PART_BYTES,
     }
+
+
+def workdir_sent_fields(digest: str, missing: list[int] | Upload) -> dict[str, Any]:
+    """Return the progress of an archive."""
+    upload = {"url": missing.url, "headers": dict(missing.headers)} if isinstance(missing, Upload) else None
+    parts = [] if isinstance(missing, Upload) else missing
+    return {"digest": digest, "stored": not missing, "missing": parts, "upload": upload}
 
 
 def _fields(record: WorkdirRecord, *, needed: bool) -> dict[str, Any]:

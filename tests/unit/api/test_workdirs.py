@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
+from seaway.adapters.s3 import S3Bucket
 from seaway.application.records import PART_BYTES, WorkdirLimits
-from seaway.application.workdirs import SETTLED_NS
+from seaway.application.workdirs import SENDING_NS, SETTLED_NS
 from seaway.domain.deployment import Deployment
+from tests.fakes.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +23,17 @@ PATH = "/api/v1/workdirs"
 SENT = {"content-type": "application/octet-stream"}
 LARGE = bytes(PART_BYTES) + b"the rest"
 SETTLED_S = SETTLED_NS // 10**9
+
+
+@pytest.fixture
+def store(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """Return the store of a bucket in which the archives of the rig are."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with s3_server() as server:
+        rig.plane.workdirs.bucket = S3Bucket("archives", "seaway", server.url, "eu-west-1")
+        yield server
 
 
 def digest_of(content: bytes) -> str:
@@ -40,7 +55,8 @@ async def send(client: httpx.AsyncClient, content: bytes) -> str:
         part = content[number * PART_BYTES :][:PART_BYTES]
         stored = await client.put(f"{PATH}/{digest_of(content)}/parts/{number}", content=part, headers=SENT)
         assert stored.status_code == 204, stored.text
-    assert (await complete(client, content)).json() == {"digest": digest_of(content), "stored": True, "missing": []}
+    done = (await complete(client, content)).json()
+    assert done == {"digest": digest_of(content), "stored": True, "missing": [], "upload": None}
     return digest_of(content)
 
 
@@ -193,3 +209,78 @@ async def test_archives_outlive_the_process(rig: Rig) -> None:
     async with rig.client("user") as client:
         assert (await client.get(f"{PATH}/{digest}")).content == b"mine"
         assert (await complete(client, LARGE)).json()["missing"] == [0]
+
+
+def put(upload: dict[str, Any], content: bytes) -> httpx.Response:
+    """Send an archive to the bucket."""
+    headers = upload["headers"] | {"content-length": str(len(content))}
+    return httpx.put(upload["url"], content=iter([content]), headers=headers, trust_env=False)
+
+
+async def test_archives_are_sent_to_and_fetched_from_a_bucket(rig: Rig, store: S3Server) -> None:
+    """The bucket gets content with the digest and size only; the database has no content, and the server no traffic."""
+    async with rig.client("user") as client:
+        asked = (await complete(client, LARGE)).json()
+        assert (asked["stored"], asked["missing"]) == (False, [])
+        for wrong, status in ((bytes(len(LARGE)), 400), (b"short", 403)):
+            assert put(asked["upload"], wrong).status_code == status
+        assert (await complete(client, LARGE)).json()["stored"] is False
+        assert put(asked["upload"], LARGE).status_code == 200
+        assert (await complete(client, LARGE)).json()["stored"] is True
+        digest = digest_of(LARGE)
+        (record,) = rig.store.workdirs()
+        assert (record.bucket, rig.store.workdir_parts()) == ("s3://archives/seaway", [])
+        listed = (await client.get(PATH)).json()
+        assert ([each["digest"] for each in listed["workdirs"]], listed["used_bytes"]) == ([digest], len(LARGE))
+        moved = await client.get(f"{PATH}/{digest}")
+        plain = await client.get(f"{PATH}/{digest}", headers={"accept": "text/uri-list"})
+        assert (moved.status_code, plain.status_code) == (307, 200)
+        for url in (moved.headers["location"], plain.text.strip()):
+            assert httpx.get(url, trust_env=False).content == LARGE
+        assert httpx.get(moved.headers["location"].replace("eu-west-1", "eu-west-2"), trust_env=False).is_error
+        assert (await client.delete(f"{PATH}/{digest}")).status_code == 204
+    assert (store.objects, rig.store.workdirs()) == ({}, [])
+
+
+async def test_a_bucket_is_cleaned_up_like_the_database(rig: Rig, store: S3Server) -> None:
+    """Unused archives make room and end after the retention; what was sent and never completed ends after a day."""
+    rig.plane.workdirs.limits = WorkdirLimits(PART_BYTES, 2 * PART_BYTES)
+    contents = [bytes([number]) * PART_BYTES for number in range(4)]
+    async with rig.client("user") as client:
+        for each in contents[:2]:
+            put((await complete(client, each)).json()["upload"], each)
+            assert (await complete(client, each)).json()["stored"]
+        assert (await complete(client, contents[2])).status_code == 409
+        rig.clock.advance_s(SETTLED_S + 1)
+        put((await complete(client, contents[2])).json()["upload"], contents[2])
+        assert len(store.objects) == 2
+        rig.clock.advance_s(SENDING_NS // 10**9)
+        assert rig.plane.workdirs.collect() == {"workdirs": 0, "unfinished workdirs": 1}
+        assert len(store.objects) == 1
+        rig.clock.advance_s(rig.plane.workdirs.limits.retention_ns // 10**9)
+        assert rig.plane.workdirs.collect()["workdirs"] == 1
+    assert (store.objects, rig.store.workdirs(), rig.store.workdir_parts()) == ({}, [], [])
+
+
+async def test_a_bucket_that_fails_is_named(rig: Rig, store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong credentials and a store that does not respond are 503 with the reason, and the archive stays unknown."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    async with rig.client("user") as client:
+        for url, reason in ((store.url, "check its credentials"), ("http://127.0.0.1:9", "did not respond")):
+            rig.plane.workdirs.bucket = S3Bucket("archives", "", url, "eu-west-1")
+            reply = await complete(client, LARGE)
+            assert (reply.status_code, reason in reply.text) == (503, True), reply.text
+        assert await digests(client) == []
+
+
+async def test_archives_of_another_bucket_are_unknown(rig: Rig, store: S3Server) -> None:
+    """After a change of the bucket, folders are sent again, and their records are replaced."""
+    async with rig.client("user") as client:
+        put((await complete(client, LARGE)).json()["upload"], LARGE)
+        assert (await complete(client, LARGE)).json()["stored"]
+        rig.plane.workdirs.bucket = S3Bucket("others", "", store.url, "eu-west-1")
+        rig.plane.workdirs.start(rig.plane.writer, frozenset)
+        assert await digests(client) == []
+        put((await complete(client, LARGE)).json()["upload"], LARGE)
+        assert (await complete(client, LARGE)).json()["stored"]
+        assert [each.bucket for each in rig.store.workdirs()] == ["s3://others"]

@@ -15,6 +15,7 @@ from seaway.cli.serving.doctor import examine_machine
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld, app
 from tests.fakes.kubernetes.kinds import NODES
+from tests.fakes.s3_server import ACCESS_KEY, SECRET_KEY, s3_server
 from tests.integration.served import certificate
 
 
@@ -53,6 +54,21 @@ def test_tables_of_the_database(tmp_path: Path) -> None:
     assert lost.level is Level.ERROR
     assert "127.0.0.1:1" in lost.text
     assert "hidden" not in lost.text
+
+
+def test_the_bucket_of_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket that accepts the credentials is fine; one that refuses them or does not respond is an error."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with s3_server() as store:
+        bucket = f'[workdirs]\nbucket = "s3://archives"\nendpoint = "{store.url}"\n'
+        for secret, level in ((SECRET_KEY, Level.OK), ("wrong", Level.ERROR)):
+            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+            assert findings(tmp_path, bucket)["workdirs"].level is level
+    assert "did not respond" in findings(tmp_path, bucket)["workdirs"].text
+    assert "s3://archives or s3://" in findings(tmp_path, bucket.replace("s3:", "S3:"))["settings"].text
+    large = findings(tmp_path, f"{bucket}limit_mib = 6000\nquota_mib = 9000\n")["settings"]
+    assert "at most 5120 with a bucket" in large.text
 
 
 def test_old_and_missing_backups(tmp_path: Path) -> None:

@@ -339,6 +339,7 @@ WORKDIRS = _table(
     _name("created_by"),
     _number("created_ns"),
     _number("used_ns"),
+    _name("bucket"),
     _key("tenant", "digest"),
 )
 """Stored archives with working directories of jobs."""

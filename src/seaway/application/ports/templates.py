@@ -18,6 +18,10 @@ def _no_token(_: Deployment) -> str:
     return ""
 
 
+def _in_database(_: Deployment) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Way in which pods get the working directories of jobs.
@@ -30,11 +34,20 @@ class Delivery:
         Image with a shell and curl, wget or Python, which fetches the archive; empty for the image of the job.
     token
         Returns the token of a deployment for its archive. It is always the same, because pods must not change.
+    in_bucket
+        Reports whether the archive of a deployment is in a bucket. It is always the same, too.
+    bucket_url
+        URL of the store of the bucket; empty for none.
+    ca
+        Certificate authorities that pods trust, PEM; empty for those of their image.
     """
 
     url: str = ""
     image: str = ""
     token: Callable[[Deployment], str] = _no_token
+    in_bucket: Callable[[Deployment], bool] = _in_database
+    bucket_url: str = ""
+    ca: str = ""
 
 
 NO_DELIVERY = Delivery()

@@ -104,6 +104,7 @@ def examine_machine(config: Path | None, data: Path) -> Findings:
     yield from _engine()
     yield from _folder(data)
     yield from _guarded("database", lambda: _database(settings, data))
+    yield from _guarded("workdirs", lambda: _workdirs(settings))
     yield from _guarded("clusters", lambda: _clusters(settings, data))
 
 
@@ -183,6 +184,15 @@ def _database(settings: Settings, data: Path) -> Findings:
     else:
         yield Finding("database", Level.NOTE, f"{name} is empty; the first start creates the tables")
     yield from _backups(settings, data / "backups")
+
+
+def _workdirs(settings: Settings) -> Findings:
+    """Check the bucket of archives."""
+    from seaway.bootstrap.workdirs import make_bucket
+
+    if bucket := make_bucket(settings.workdirs):
+        bucket.size("doctor")  # its errors say what to do
+        yield Finding("workdirs", Level.OK, f"{bucket.address} at {bucket.endpoint} accepts the credentials")
 
 
 def _backups(settings: Settings, folder: Path) -> Findings:

@@ -32,8 +32,6 @@ from seaway.application.fleet.gpu_use import INTERVAL_S
 from seaway.application.fleet.log_storage import LogStorage
 from seaway.application.maintenance import Duty, Maintenance
 from seaway.application.ports.clock import SystemClock
-from seaway.application.ports.templates import Delivery
-from seaway.application.workdirs import Workdirs
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
 from seaway.bootstrap.control_plane import ControlPlane, make_bearer, make_plane
@@ -41,7 +39,7 @@ from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.scheduled_tasks import S_PER_H, duties
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
-from seaway.bootstrap.workdirs import workdir_limits
+from seaway.bootstrap.workdirs import make_workdirs
 from seaway.cli.serving.leader import LeaderSession, LedSession
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -204,10 +202,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     clock = SystemClock()
     url = settings.database.url or folder.database_url
     store = open_store(url)
-    workdirs = Workdirs(store, clock, workdir_limits(settings.workdirs))
-    delivery = Delivery(
-        (settings.workdirs.url or settings.server.public_url).rstrip("/"), settings.workdirs.image, workdirs.token
-    )
+    workdirs, delivery = make_workdirs(settings.workdirs, settings.server.public_url, store, clock)
     clusters = make_clusters(
         settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_after_s, delivery
     )

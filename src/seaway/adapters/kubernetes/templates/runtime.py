@@ -133,32 +133,53 @@ def setup_text(runtime: Runtime) -> str:
 FETCH = r"""
 set -eu
 fail() { echo "the working directory is missing: $1" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
 archive=$SEAWAY_WORKDIR/.seaway-archive
+ca=
+if [ -n "${SEAWAY_WORKDIR_CA-}" ]; then
+  ca=$SEAWAY_WORKDIR/.seaway-ca
+  printf '%s\n' "$SEAWAY_WORKDIR_CA" >"$ca"
+  export CURL_CA_BUNDLE="$ca" SSL_CERT_FILE="$ca"
+fi
 python='
-import hashlib, os, sys, urllib.request
-headers = {"Authorization": "Bearer " + os.environ["SEAWAY_WORKDIR_TOKEN"]}
-digest = hashlib.sha256()
+import sys, urllib.request
+headers = dict(each.split(": ", 1) for each in sys.argv[3:])
 try:
     with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=headers), timeout=60) as reply:
         with open(sys.argv[2], "wb") as file:
             for block in iter(lambda: reply.read(1 << 16), b""):
-                digest.update(block)
                 file.write(block)
 except OSError as error:
     sys.exit(str(error))
-if os.environ["SEAWAY_WORKDIR_ARCHIVE"] != "sha256:" + digest.hexdigest():
-    sys.exit("its archive is damaged")
 '
-has() { command -v "$1" >/dev/null 2>&1; }
-fetch() {
+check='
+import hashlib, sys
+digest = hashlib.sha256()
+with open(sys.argv[1], "rb") as file:
+    for block in iter(lambda: file.read(1 << 20), b""):
+        digest.update(block)
+sys.exit(sys.argv[2] != "sha256:" + digest.hexdigest())
+'
+get() { # URL FILE HEADER HEADER
   if has curl; then
-    curl -fsS --connect-timeout 10 -H "Authorization: Bearer $SEAWAY_WORKDIR_TOKEN" -o "$archive" "$SEAWAY_WORKDIR_URL"
+    curl -fsS --connect-timeout 10 -H "$3" -H "$4" -o "$2" "$1"
   elif has python3; then
-    python3 -c "$python" "$SEAWAY_WORKDIR_URL" "$archive"
+    python3 -c "$python" "$@"
   elif has wget; then
-    wget -q -T 60 --header "Authorization: Bearer $SEAWAY_WORKDIR_TOKEN" -O "$archive" "$SEAWAY_WORKDIR_URL"
+    wget -q -T 60 ${ca:+"--ca-certificate=$ca"} --header "$3" --header "$4" -O "$2" "$1"
   else
     fail "the image has no curl, python3 or wget; the operator can name another one in workdirs.image"
+  fi
+}
+fetch() {
+  token="Authorization: Bearer $SEAWAY_WORKDIR_TOKEN"
+  if [ -z "${SEAWAY_WORKDIR_BUCKET-}" ]; then
+    get "$SEAWAY_WORKDIR_URL" "$archive" "$token" "Accept: */*"
+  else
+    get "$SEAWAY_WORKDIR_URL" "$archive.url" "$token" "Accept: text/uri-list" || return 1
+    read -r source <"$archive.url"
+    rm "$archive.url"
+    get "$source" "$archive" "Accept: */*" "Cache-Control: no-store"
   fi
 }
 tries=1
@@ -169,13 +190,15 @@ until fetch; do
 done
 if has sha256sum; then
   echo "${SEAWAY_WORKDIR_ARCHIVE#sha256:}  $archive" | sha256sum -c >/dev/null 2>&1 || fail "its archive is damaged"
+elif has python3; then
+  python3 -c "$check" "$archive" "$SEAWAY_WORKDIR_ARCHIVE" || fail "its archive is damaged"
 fi
 if has tar; then
   tar -xzof "$archive" -C "$SEAWAY_WORKDIR" || fail "its archive cannot be unpacked"
 else
   python3 -m tarfile -e "$archive" "$SEAWAY_WORKDIR" || fail "the image has neither tar nor python3"
 fi
-rm "$archive"
+rm "$archive" ${ca:+"$ca"}
 """
 """Shell script that fetches an archive, with the program for downloads that the image has."""
 
@@ -195,6 +218,10 @@ def workdir_container(deployment: Deployment, delivery: Delivery) -> Container:
         "SEAWAY_WORKDIR_TOKEN": delivery.token(deployment),
         "SEAWAY_WORKDIR_TRIES": str(TRIES),
     }
+    if delivery.in_bucket(deployment):
+        env["SEAWAY_WORKDIR_BUCKET"] = "true"
+    if delivery.ca:
+        env["SEAWAY_WORKDIR_CA"] = delivery.ca
     return Container(FETCHER, Run(delivery.image, ("/bin/sh", "-c", FETCH), env=tuple(env.items())))
 
 
