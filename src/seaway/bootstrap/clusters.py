@@ -94,8 +94,10 @@ def make_clusters(  # wiring
     from seaway.adapters.kubernetes.templates.registry import BUILT_IN
 
     made = _simulated(settings, clock, data)
+    default = bool(settings.default_image)
     kinds = {
-        name: Traits(each.purpose, each.single_cluster, each.restarts, each.ranks) for name, each in BUILT_IN.items()
+        name: Traits(each.purpose, each.single_cluster, each.restarts, each.ranks, each.restarts and not default)
+        for name, each in BUILT_IN.items()
     }
     return Clusters(kind, made, PlainTemplates(kinds), made.close)
 

@@ -22,6 +22,7 @@ from seaway.bootstrap.control_plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
+from seaway.domain.runtime import Run
 from seaway.testing.clocks import VirtualClock
 from tests.fakes.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.application.scene import spec, two_clusters
@@ -97,6 +98,18 @@ def test_where_a_cluster_was_ever_joined_nothing_is_simulated(tmp_path: Path) ->
     assert kind_of(ClusterSettings(fleet="fleet.yaml"), tmp_path) is Kind.SIMULATED
     assert kind_of(ClusterSettings(simulated_url="http://localhost:1"), tmp_path) is Kind.SIMULATED
     assert kind_of(ClusterSettings(kubeconfig_dir="elsewhere"), tmp_path) is Kind.SET
+
+
+@pytest.mark.parametrize(("default_image", "wrong"), [("", ["run.image"]), ("ubuntu:24.04", [])])
+def test_services_need_an_image_on_simulated_clusters_too(tmp_path: Path, default_image: str, wrong: list[str]) -> None:
+    """A service without an image is rejected at its field, unless the operator sets a default; other jobs are not."""
+    settings = ClusterSettings(fleet="demo", default_image=default_image)
+    made = make_clusters(settings, SystemClock(), tmp_path, ClusterNames())
+    service = spec(template="deployment", restarts=True)
+    assert [each.where for each in made.templates.problems(service)] == wrong
+    assert not made.templates.problems(replace(service, run=Run("server:1")))
+    assert not made.templates.problems(spec())
+    made.close()
 
 
 IMPORTED = """

@@ -80,12 +80,15 @@ class Traits:
         True if ended containers are always restarted.
     ranks
         True if it gives replicas their ranks, so that they can be a ring over clusters.
+    needs_image
+        True if a job must name the image that it runs.
     """
 
     purpose: str
     single_cluster: bool = False
     restarts: bool = False
     ranks: bool = False
+    needs_image: bool = False
 
 
 PLAIN = {
@@ -118,10 +121,15 @@ class PlainTemplates:
         return spec.with_template_traits(single_cluster=together, restarts=known.restarts)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
-        """Return the reason why a job cannot be a ring; no other problems."""
+        """Return the reasons why a job cannot be a ring, or needs an image; no other problems."""
         known = self._kinds.get(spec.template)
+        found = []
+        if known and known.needs_image and not spec.run.image:
+            found.append(
+                RejectedError(f"is needed for a {spec.template}, which runs until it is stopped", where="run.image")
+            )
         if spec.ring and known and not known.ranks:
             ranked = ", ".join(name for name, each in self._kinds.items() if each.ranks)
             said = f"needs ranks, which {spec.template} does not give: use {ranked}"
-            return [RejectedError(said, where="spread")]
-        return ()
+            found.append(RejectedError(said, where="spread"))
+        return found
