@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seaway.cli.jobs.file import Written, read_jobs, written_jobs
-from seaway.cli.jobs.notebook import NOTEBOOK, SERVE, free_port, name_of, reachable_url
+from seaway.cli.jobs.notebook import FOLDER, MAKE_TOKEN, NOTEBOOK, SERVE, free_port, name_of, reachable_url
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
 
@@ -39,6 +42,23 @@ def test_a_template_is_a_valid_job(app: Any) -> None:  # noqa: ANN401  # a templ
     """It needs no option besides the name."""
     job = app.job(Written({"name": "chat"}), Written({}), ["model"])
     assert JobIn.model_validate(job.fields).run.image
+
+
+@pytest.mark.parametrize("app", [NOTEBOOK, SERVE], ids=["notebook", "serve"])
+def test_a_restarted_container_has_the_same_token(app: Any, tmp_path: Path) -> None:  # noqa: ANN401  # a template
+    """Only its user reads the file in a volume of the pod. A token of a Secret replaces it."""
+    job = app.job(Written({"name": "chat"}), Written({"volumes": ["work:/work"]}), ["model"])
+    assert [str(each.path) for each in JobIn.model_validate(job.fields).volumes] == ["/work", FOLDER]
+    script = MAKE_TOKEN.format(folder=tmp_path, variable=app.variable) + f'printf %s "${app.variable}"'
+
+    def started(**environment: str) -> str:
+        env = {"PATH": os.environ["PATH"], **environment}
+        return subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+
+    first = started()
+    assert re.fullmatch("[0-9a-f]{48}", first)
+    assert ((tmp_path / "token").stat().st_mode & 0o777, started()) == (0o600, first)
+    assert started(**{app.variable: "of a secret"}) == "of a secret" == (tmp_path / "token").read_text()
 
 
 def test_the_name_of_a_job_for_a_model_is_valid() -> None:

@@ -31,15 +31,28 @@ CONNECT_S = 3.0
 
 LARGEST_TOKEN = 1_000
 
-TOKEN = '"${TMPDIR:-/tmp}/seaway-token"'
-"""File with the token in the container."""
+FOLDER = "/run/seaway-token"
+"""Mount path of the folder with the token. It stays when the container is restarted."""
 
-MAKE_TOKEN = f"(umask 077; od -An -N24 -tx1 /dev/urandom | tr -d ' \\n' > {TOKEN})"
+MAKE_TOKEN = """\
+file={folder}/token
+[ -w {folder} ] || file=${{TMPDIR:-/tmp}}/seaway-token
+before=$(umask)
+umask 077
+if [ -n "${{{variable}-}}" ]; then
+  printf %s "${variable}" > "$file"
+elif [ ! -s "$file" ]; then
+  od -An -N24 -tx1 /dev/urandom | tr -d ' \\n' > "$file"
+fi
+umask "$before"
+export {variable}="$(cat "$file")"
+"""
+"""Script that makes the token, unless the container has one already, or a Secret of the job has it."""
 
 READ_TOKEN = (
     "command -v python3 > /dev/null || {{ echo 'the image has no python3' >&2; exit 1; }}; "
     "until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 1)' 2> /dev/null; "
-    f"do sleep 0.5; done; cat {TOKEN.replace('{', '{{').replace('}', '}}')}"
+    f'do sleep 0.5; done; cat {FOLDER}/token 2> /dev/null || cat "${{{{TMPDIR:-/tmp}}}}/seaway-token"'
 )
 """Script that waits until the server listens, and prints its token."""
 
@@ -54,6 +67,8 @@ class App:
         Name in messages.
     command
         Command that opens a running one again.
+    variable
+        Variable with the token.
     start
         Script that starts the server, after the token was made.
     fields
@@ -66,6 +81,7 @@ class App:
 
     what: str
     command: str
+    variable: str
     start: str
     fields: Body
     port: int
@@ -73,18 +89,22 @@ class App:
 
     def job(self, options: Written, base: Written, arguments: list[str]) -> Written:
         """Return the job with fields from a file and from options."""
-        script = f"{MAKE_TOKEN}\n{self.start.format(token=TOKEN, port=self.port)}"
-        run = {"run": {"command": ["sh", "-c", script, self.command, *arguments]}}
+        token = MAKE_TOKEN.format(folder=FOLDER, variable=self.variable)
+        script = f"{token}{self.start.format(port=self.port)}"
         fields = merged(merged(self.fields, base.fields), options.fields)
-        return replace(base, fields=merged(fields, run), options=options.options)
+        own = {"run": {"command": ["sh", "-c", script, self.command, *arguments]}}
+        given = fields.get("volumes") or []
+        if isinstance(given, list):  # else its error is that of a job
+            own["volumes"] = [*given, {"path": FOLDER, "empty_dir": "1Mi"}]
+        return replace(base, fields=merged(fields, own), options=options.options)
 
 
 NOTEBOOK = App(
     what="notebook",
     command="seaway notebook",
+    variable="JUPYTER_TOKEN",
     start="""\
 command -v jupyter-lab > /dev/null || python3 -m pip install --quiet --no-cache-dir jupyterlab || exit
-export JUPYTER_TOKEN="$(cat {token})"
 exec jupyter-lab --port={port} --no-browser --allow-root "$@"
 """,
     fields={
@@ -101,8 +121,8 @@ exec jupyter-lab --port={port} --no-browser --allow-root "$@"
 SERVE = App(
     what="service",
     command="seaway serve",
+    variable="VLLM_API_KEY",
     start="""\
-export VLLM_API_KEY="$(cat {token})"
 exec vllm serve "$@" --host 0.0.0.0 --port {port}
 """,
     fields={
