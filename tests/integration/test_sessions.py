@@ -354,8 +354,11 @@ def serve_echo() -> socket.socket:
     return listener
 
 
-def test_a_forwarded_port_carries_each_connection_on_its_own(place: Place) -> None:
-    """Connections do not mix, large data arrives whole, and a closed port is reported."""
+def test_a_forwarded_port_carries_each_connection_on_its_own(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections do not mix, large data arrives whole, and a closed port is reported.
+
+    The audit log has one entry for all connections, and one with their number after the last one.
+    """
     with serve_echo() as listener:
         port = listener.getsockname()[1]
         process = place.start("port-forward", place.job, f":{port}")
@@ -375,6 +378,8 @@ def test_a_forwarded_port_carries_each_connection_on_its_own(place: Place) -> No
             one.sendall(b"z\n")
             assert answer_one.read() == b"XZ\n"
             assert answer_other.read() == large.upper() + b"\n"
+        assert [each.verb for each in place.audited("forward_port")] == ["GET forward_port"]
+        monkeypatch.setattr("seaway.api.sessions.LINGER_S", 0.0)
         listener.shutdown(socket.SHUT_RDWR)  # ends the call of another thread
     with socket.create_connection(("127.0.0.1", local), TIMEOUT_S) as refused:
         assert refused.recv(1) == b""
@@ -382,7 +387,10 @@ def test_a_forwarded_port_carries_each_connection_on_its_own(place: Place) -> No
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
-    assert place.audited("forward_port")[0].target.endswith(f" --port {port}")
+    until(lambda: "END forward_port" in {each.verb for each in place.audited("forward_port")})
+    ends = [each for each in place.audited("forward_port") if each.verb.startswith("END ")]
+    assert sum(int(each.target.split()[0]) for each in ends) == 3
+    assert ends[-1].target.endswith(f" --port {port}")
 
 
 def test_files_and_folders_are_copied_in_both_directions(place: Place, tmp_path: Path) -> None:

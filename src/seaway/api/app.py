@@ -147,6 +147,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     describing.cancel()
     app.state.hub.close()
+    await app.state.sessions.end_ports()
     app.state.pipeline.audit.end_minute()
     await app.state.pipeline.audit.store()
     app.state.pipeline.audit.close()

@@ -1,7 +1,8 @@
 """Sessions with containers of jobs: commands, attached processes, and connections to ports.
 
 A session is a web socket whose messages are frames of `seaway.application.ports.sessions`. Seaway checks the caller,
-records the session in the audit log, and passes on frames in both directions, each only after the previous one.
+records the session in the audit log, and passes on frames in both directions, each only after the previous one. All
+connections of a caller to a forwarded port are one entry.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import asyncio
 import shlex
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.http.pipeline import TARGET, caller_of, pipeline_of
+from seaway.api.http.pipeline import NOTED, TARGET, caller_of, pipeline_of
 from seaway.api.http.queries import find
 from seaway.api.http.routes import operation, router
 from seaway.api.http.sockets import SWITCHED, Socket, socket_of
@@ -41,6 +43,9 @@ MAX_SESSIONS, MAX_PER_CALLER = 512, 32
 
 IDLE_S = 3600.0
 """Time without a frame in either direction after which a session ends, seconds."""
+
+LINGER_S = 600.0
+"""Time after its last connection at which the audit log has the end of a forwarded port, seconds."""
 
 MAX_ARGUMENTS = 256
 
@@ -129,7 +134,11 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
         hub.leave(listener)
         table.leave(who.key, wanted.kind)
         raise
-    return SessionReply(request, socket, session, listener, found.id, wanted.kind)
+    port = None
+    if wanted.kind is SessionKind.PORT_FORWARD:
+        port = (who.key, request.scope[TARGET])
+        request.scope[NOTED] = table.connected(port, request)
+    return SessionReply(request, socket, session, listener, found.id, wanted.kind, port)
 
 
 def _target(job: JobRecord, replica: int, wanted: SessionRequest) -> str:
@@ -143,10 +152,26 @@ def _target(job: JobRecord, replica: int, wanted: SessionRequest) -> str:
     return f"/api/v1/jobs/{job.id} --replica {replica}{container}{what[wanted.kind]}"
 
 
+Port = tuple[str, str]
+"""Key of the caller, and description of a forwarded port."""
+
+
+@dataclass(slots=True)
+class _Forwarding:
+    """Connections of a caller to a forwarded port."""
+
+    request: Request
+    began_s: float
+    open: int = 0
+    connections: int = 0
+    ending: asyncio.Task[None] | None = None
+
+
 class SessionTable:
-    """Numbers of open sessions, in total, by caller and by kind."""
+    """Numbers of open sessions, in total, by caller and by kind; and forwarded ports, for the audit log."""
 
     def __init__(self) -> None:
+        self._ports: dict[Port, _Forwarding] = {}
         self._callers: Counter[str] = Counter()
         self._kinds = Counter(dict.fromkeys(SessionKind, 0))
 
@@ -178,6 +203,43 @@ class SessionTable:
         self._callers[caller] -= 1
         self._callers += Counter()  # removes callers without sessions
 
+    def connected(self, port: Port, request: Request) -> bool:
+        """Count a connection of a forwarded port; report whether an earlier one is in the audit log."""
+        known = port in self._ports
+        found = self._ports.setdefault(port, _Forwarding(request, asyncio.get_running_loop().time()))
+        found.open += 1
+        found.connections += 1
+        if found.ending:
+            found.ending.cancel()
+            found.ending = None
+        return known
+
+    def disconnected(self, port: Port) -> None:
+        """Count the end of a connection. After the last one, the forwarding ends unless there is a new one soon."""
+        found = self._ports.get(port)
+        if found is None:
+            return
+        found.open -= 1
+        if not found.open:
+            found.ending = asyncio.create_task(self._end_later(port))
+
+    async def _end_later(self, port: Port) -> None:
+        await asyncio.sleep(LINGER_S)
+        await self._end(port)
+
+    async def _end(self, port: Port) -> None:
+        found = self._ports.pop(port)
+        many = f"{found.connections} connection{'s' if found.connections != 1 else ''}"
+        outcome = f"{many} in {asyncio.get_running_loop().time() - found.began_s:.0f} s"
+        await pipeline_of(found.request).note_end(found.request, outcome)
+
+    async def end_ports(self) -> None:
+        """Add the ends of all forwarded ports to the audit log, because the server stops."""
+        for port, each in list(self._ports.items()):
+            if each.ending:
+                each.ending.cancel()
+            await self._end(port)
+
 
 class SessionReply(Response):
     """Response that passes frames on until the session ends, or its client leaves.
@@ -193,8 +255,10 @@ class SessionReply(Response):
         listener: Listener,
         job_id: str,
         kind: SessionKind,
+        port: Port | None,
     ) -> None:
         super().__init__(status_code=SWITCHED)
+        self._port = port
         self._request, self._socket, self._session = request, socket, session
         self._listener, self._job_id, self._kind = listener, job_id, kind
         loop = asyncio.get_running_loop()
@@ -215,7 +279,10 @@ class SessionReply(Response):
             self._session.close()
             self._request.app.state.hub.leave(self._listener)
             self._request.app.state.sessions.leave(self._listener.who.key, self._kind)
-            await pipeline_of(self._request).note_end(self._request, self._describe(outcome))
+            if self._port:
+                self._request.app.state.sessions.disconnected(self._port)
+            else:
+                await pipeline_of(self._request).note_end(self._request, self._describe(outcome))
 
     def _describe(self, outcome: Outcome) -> str:
         ended = f"exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.message
