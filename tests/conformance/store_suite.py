@@ -19,6 +19,7 @@ from itertools import pairwise
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, Store, UsageFilter
 from seaway.application.records import (
+    Acknowledgement,
     CompletedRun,
     EndedUse,
     JobRecord,
@@ -816,6 +817,18 @@ def last_uses_return_and_are_pruned(opening: Opening) -> None:
     assert other.last_uses() == [theirs]
 
 
+def acknowledgements_return_until_they_are_removed(opening: Opening) -> None:
+    """An acknowledgement replaces the one before, and its object may be a link with two long names."""
+    store, other = led(opening), opening()
+    link, queue = Acknowledgement("SeawayLinkLossy", "a" * 255 + "/" + "b" * 255, "ada", 5), "SeawayQueueLong"
+    first, again = (Acknowledgement(queue, "batch", actor, at) for actor, at in (("ada", 6), ("bob", 7)))
+    store_all(store, Change(put=[first]), Change(put=[link]))
+    store_all(store, Change(put=[again]))
+    assert other.acknowledgements() == [link, again]
+    store_all(store, Change(delete=[link]))
+    assert other.acknowledgements() == [again]
+
+
 def old_messages_are_pruned(opening: Opening) -> None:
     """Messages of notifications are removed with old jobs."""
     store = led(opening)
@@ -908,6 +921,7 @@ CASES: tuple[Case, ...] = (
     archives_return_in_parts,
     old_messages_are_pruned,
     last_uses_return_and_are_pruned,
+    acknowledgements_return_until_they_are_removed,
     pruning_goes_by_age,
     use_is_stored_for_less_time_the_shorter_the_steps,
     numbers_of_events_are_not_used_again,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, UsageFilter
 from seaway.application.records import (
+    Acknowledgement,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -77,6 +78,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
     UsageSample: lambda row: (row.step_s, row.at_ns, row.kind, row.name, row.tenant),
     SavedFilter: lambda row: (row.owner, row.name),
+    Acknowledgement: lambda row: (row.name, row.of),
     NetworkRecord: lambda row: (row.id,),
     AgentRecord: lambda row: (row.gateway,),
     PathRecord: lambda row: (row.source, row.target),
@@ -369,6 +371,10 @@ class MemoryStore:
     def saved_filters(self, owner: str) -> list[SavedFilter]:
         """Return the saved filters of a user."""
         return _by_key(row for row in self._rows(SavedFilter) if row.owner == owner)
+
+    def acknowledgements(self) -> list[Acknowledgement]:
+        """Return the acknowledgements of alerts that have not cleared."""
+        return _by_key(self._rows(Acknowledgement))
 
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""

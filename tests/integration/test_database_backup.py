@@ -20,7 +20,7 @@ from seaway.adapters.sqlalchemy.backup_file import BackupReader
 from seaway.adapters.sqlalchemy.backups import TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
-from seaway.application.records import LastUse, SavedFilter, ScaleWindow, UsageSample, WorkdirRecord
+from seaway.application.records import Acknowledgement, LastUse, SavedFilter, ScaleWindow, UsageSample, WorkdirRecord
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, Notification, NotifierState, Occasion
@@ -70,7 +70,8 @@ def url(tmp_path: Path) -> str:
         WorkdirRecord("t", "sha256:1", 3, "00", "ada", 1, 2),
         LastUse("ada", "", "k", "user", "t", "::1", NOW_NS),
     )
-    store_all(store, Change(insert=[archive, view, sample, used]))
+    known = Acknowledgement("SeawayQueueLong", "q", "ada", NOW_NS)
+    store_all(store, Change(insert=[archive, view, sample, used, known]))
     store.close()
     return url
 

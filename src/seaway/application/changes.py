@@ -10,6 +10,7 @@ from enum import Enum, auto
 from itertools import islice
 
 from seaway.application.records import (
+    Acknowledgement,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -56,6 +57,7 @@ Record = (
     | LinkSample
     | UsageSample
     | SavedFilter
+    | Acknowledgement
     | NetworkRecord
     | AgentRecord
     | PathRecord

@@ -487,6 +487,24 @@ class Cordon:
 
 
 @dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Record of who takes care of a firing alert.
+
+    Attributes
+    ----------
+    name, of
+        Rule of the alert, and its queue, cluster, gateway, task or link.
+    actor
+        Name of the token or user.
+    """
+
+    name: str
+    of: str
+    actor: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class SavedFilter:
     """View of the list of jobs that a user stored under a name.
 

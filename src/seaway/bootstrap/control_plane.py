@@ -23,7 +23,7 @@ from seaway.application.control.scheduler.compile_readiness import CompileReadin
 from seaway.application.fleet.overview import Overview
 from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
-from seaway.application.monitoring.alerts import Alerts
+from seaway.application.monitoring.alerts import Alerts, Sources
 from seaway.application.network.active_paths import ActivePathController, ActivePaths
 from seaway.application.network.agents import Agents
 from seaway.application.network.bandwidth import TrafficWatch
@@ -239,6 +239,8 @@ def make_plane(  # noqa: PLR0913  # wiring
     admission.has_archive = workdirs.admits
     access = Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer)
 
+    sources = Sources(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures)
+
     def gateway_of(cluster: str) -> str:
         sides = overview.sides().items()
         return next((name for name, side in sides if cluster in side.cluster.split(",")), "")
@@ -261,7 +263,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         network=make_network(store, writer, clock, link_table, controller.steering),
         policies=policies,
         traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),
-        alerts=Alerts(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures, clock),
+        alerts=Alerts(sources, store, writer, clock),
         evaluations=Evaluations(store, writer, clock),
         notifications=notifications,
         workdirs=workdirs,

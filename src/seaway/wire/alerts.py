@@ -46,6 +46,7 @@ class AlertList(Shown):
 
 def alert_fields(alert: Alert) -> dict[str, Any]:
     """Return the fields of `AlertOut` for an alert."""
+    known = alert.acknowledged
     return {
         "name": alert.rule.name,
         "severity": alert.rule.severity,
@@ -53,6 +54,6 @@ def alert_fields(alert: Alert) -> dict[str, Any]:
         "value": round(alert.value, 3),
         "bound": alert.rule.bound,
         "since": moment(alert.since_ns),
-        "acknowledged_by": alert.acknowledged_by,
-        "acknowledged_at": moment_or_none(alert.acknowledged_ns),
+        "acknowledged_by": known.actor if known else "",
+        "acknowledged_at": moment_or_none(known.at_ns if known else None),
     }

@@ -65,6 +65,10 @@ async def test_an_operator_acknowledges_an_alert_until_it_clears(rig: Rig) -> No
         assert (await client.post(path, json=alert)).status_code == 204
         (seen,) = (await user.get("/api/v1/alerts")).json()["alerts"]
         assert (seen["acknowledged_by"], seen["acknowledged_at"] is None) == ("operator", False)
+        audited = [each for each in rig.plane.store.audit(0, 10) if "acknowledge" in each.verb]
+        assert [(each.actor, each.target) for each in audited if each.status == 204] == [
+            ("operator", "SeawayQueueLong theirs")
+        ]
         jobs = (await client.get("/api/v1/jobs", params={"queue": "theirs"})).json()["jobs"]
         for job in jobs:
             assert (await client.post(f"/api/v1/jobs/{job['id']}/cancel")).is_success

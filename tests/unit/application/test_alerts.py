@@ -24,6 +24,7 @@ from seaway.application.monitoring.alerts import (
     PREEMPTED_WITHIN_S,
     PREEMPTIONS_MANY,
     QUEUE_LONG,
+    RESTORE_S,
     RULES,
     SLOW_SHARE,
     SLOW_WITHIN_S,
@@ -33,12 +34,16 @@ from seaway.application.monitoring.alerts import (
     NetworkFigures,
     QueueFigures,
     Rule,
+    Sources,
     quantile_s,
 )
 from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
+from seaway.application.records import Acknowledgement
 from seaway.application.views import Amount, ClusterState, ClusterView
+from seaway.application.writer import Writer
 from seaway.domain.facts import NO_FACTS
 from seaway.testing.clocks import VirtualClock
+from tests.fakes.memory_store import MemoryStore
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus" / "rules"
 UNITS_S = {"s": 1, "m": 60, "h": 3600}
@@ -71,7 +76,14 @@ class World:
 
     def __post_init__(self) -> None:
         """Have it looked at."""
-        self.alerts = Alerts(self.figures, self.clusters, lambda: self.network, self.queue_figures, self.clock)
+        self.store = MemoryStore()
+        self.store.lead("test")
+        self.restart()
+
+    def restart(self) -> None:
+        """Have another process look at it, with the same store."""
+        sources = Sources(self.figures, self.clusters, lambda: self.network, self.queue_figures)
+        self.alerts = Alerts(sources, self.store, Writer(self.store), self.clock)
 
     def figures(self) -> Figures:
         """Count."""
@@ -312,3 +324,39 @@ def test_a_share_of_times_is_read_between_bounds() -> None:
     before = timing.timed()
     timing.note(1e9)
     assert quantile_s(before, timing.timed(), 0.99) == BOUNDS_S[-1]
+
+
+def test_acknowledgements_are_stored_until_their_alerts_clear() -> None:
+    """Another process knows who and when, also while the alert is not due again; a cleared alert has none."""
+    world = World(waits={"batch": QUEUE_LONG.bound + 1}, behind=3000)
+    world.go(QUEUE_LONG.for_s)
+    at_ns = world.clock.now_ns()
+    for name, of in (("SeawayQueueLong", "batch"), ("SeawayDatabaseBehind", "")):
+        world.alerts.acknowledge(name, of, "ada")
+    world.behind = 0
+    world.restart()
+    world.go(RESTORE_S - EVERY_S)
+    assert len(world.store.acknowledgements()) == 2
+    world.go(QUEUE_LONG.for_s)
+    (alert,) = world.alerts.wrong()
+    assert alert.acknowledged == Acknowledgement("SeawayQueueLong", "batch", "ada", at_ns)
+    assert world.store.acknowledgements() == [alert.acknowledged]
+    world.waits = {}
+    world.go(0)
+    assert world.store.acknowledgements() == []
+    world.waits = {"batch": QUEUE_LONG.bound + 1}
+    world.go(QUEUE_LONG.for_s)
+    assert [each.acknowledged for each in world.alerts.wrong()] == [None]
+
+
+def test_a_database_that_fails_delays_only_the_removal_of_acknowledgements() -> None:
+    """Alerts are evaluated without it, and the next evaluation tries again."""
+    world = World(behind=3000)
+    world.go(120)
+    world.alerts.acknowledge("SeawayDatabaseBehind", "", "ada")
+    world.behind = 0
+    world.store.fail_next()
+    assert world.go(0) == []
+    assert len(world.store.acknowledgements()) == 1
+    world.go(0)
+    assert world.store.acknowledgements() == []

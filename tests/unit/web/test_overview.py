@@ -146,7 +146,7 @@ def test_numbers_of_what_is_not_in_order_lead_to_it() -> None:
     assert found["Waiting for more than an hour"][:2] == ("0", "good")
     assert "state=failed&ended_from=" in str(found["Failed within 24 hours"][2])
     first, second, *_ = (each.model_copy(update={"of": "a"}) for each in all_wrong().alerts)
-    known = first.model_copy(update={"acknowledged_by": "ada"})
+    known = first.model_copy(update={"acknowledged_by": "ada", "acknowledged_at": "2026-01-01T00:00:00Z"})
     said = alerts(Seen([], {}, wrong=AlertList(alerts=[known, second])), words)
     assert [(each["by"], each["since"] != "") for each in said] == [("", True), ("ada", True)]
     html = written("alerts", words, alerts=said, may=True)

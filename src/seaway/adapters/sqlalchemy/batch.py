@@ -15,6 +15,7 @@ from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.statements import MOST, StatementWriter
 from seaway.application.changes import Change
 from seaway.application.records import (
+    Acknowledgement,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -78,6 +79,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     LinkSample: _plain(tables.LINK_SAMPLES),
     UsageSample: _plain(tables.USAGE_SAMPLES),
     SavedFilter: _plain(tables.SAVED_FILTERS),
+    Acknowledgement: _plain(tables.ACKNOWLEDGEMENTS),
     NetworkRecord: _plain(tables.NETWORK),
     AgentRecord: _plain(tables.AGENTS),
     PathRecord: _plain(tables.PATHS),

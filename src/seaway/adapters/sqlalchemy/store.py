@@ -13,6 +13,7 @@ from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines
 from seaway.adapters.sqlalchemy.schema import bring_up
 from seaway.adapters.sqlalchemy.tables import (
+    ACKNOWLEDGEMENTS,
     AGENTS,
     ATTEMPTS,
     AUDIT,
@@ -51,6 +52,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, UsageFilter
 from seaway.application.records import (
     NS_PER_S,
+    Acknowledgement,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -329,6 +331,11 @@ class SqlStore:
         """Return the saved filters of a user."""
         question = select(SAVED_FILTERS).where(SAVED_FILTERS.c.owner == owner).order_by(SAVED_FILTERS.c.name)
         return self._read(_plain(SavedFilter), question)
+
+    def acknowledgements(self) -> list[Acknowledgement]:
+        """Return the acknowledgements of alerts that have not cleared."""
+        question = select(ACKNOWLEDGEMENTS).order_by(ACKNOWLEDGEMENTS.c.name, ACKNOWLEDGEMENTS.c.of)
+        return self._read(_plain(Acknowledgement), question)
 
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""

@@ -372,6 +372,16 @@ SAVED_FILTERS = _table(
     "saved_filters", _name("owner"), _name("name"), _text("query"), _number("changed_ns"), _key("owner", "name")
 )
 
+ACKNOWLEDGEMENTS = _table(
+    "acknowledgements",
+    Column("name", short(63), nullable=False),
+    Column("of", short(600), nullable=False),
+    _name("actor"),
+    _number("at_ns"),
+    _key("name", "of"),
+)
+"""Acknowledgements of alerts that have not cleared."""
+
 CLUSTER_FACTS = _table(
     "cluster_facts", _name("cluster"), _text("facts"), _name("actor"), _number("at_ns"), _key("cluster")
 )

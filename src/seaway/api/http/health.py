@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from seaway.api.http.bodies import read
 from seaway.api.http.connections import BoundedServer, Connections
-from seaway.api.http.pipeline import caller_of, pipeline_of
+from seaway.api.http.pipeline import TARGET, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, nothing, problem
 from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.alerts import DATABASE, OF_QUEUES
@@ -94,9 +94,10 @@ async def list_alerts(request: Request) -> Response:
 
 @operation(routes, "POST", "/alerts/acknowledge", Role.OPERATOR, {204: None}, errors=(404,), body=AcknowledgeIn)
 async def acknowledge_alert(request: Request) -> Response:
-    """Acknowledge a firing alert: everyone sees who takes care of it, until it clears or Seaway restarts."""
-    given = await read(request, AcknowledgeIn)
-    pipeline_of(request).plane.alerts.acknowledge(given.name, given.of, caller_of(request).name)
+    """Acknowledge a firing alert: everyone sees who takes care of it and since when, until it clears."""
+    pipeline, given = pipeline_of(request), await read(request, AcknowledgeIn)
+    request.scope[TARGET] = f"{given.name} {given.of}".strip()  # for the audit log
+    await pipeline.threads.write(pipeline.plane.alerts.acknowledge, given.name, given.of, caller_of(request).name)
     return nothing()
 
 

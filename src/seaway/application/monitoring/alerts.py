@@ -6,18 +6,23 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Generic, TypeVar
 
+from seaway.application.changes import Change
 from seaway.application.control.stages import Deployed
 from seaway.application.histogram import BOUNDS_S, Timed, Timing
 from seaway.application.monitoring.counters import Figures
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.ports.clock import Clock
+from seaway.application.ports.store import Store
+from seaway.application.records import Acknowledgement
 from seaway.application.views import ClusterState, ClusterView
-from seaway.domain.errors import UnknownError
+from seaway.application.writer import Writer
+from seaway.domain.errors import UnavailableError, UnknownError
 from seaway.domain.network import PPM
 
 T = TypeVar("T")
@@ -29,6 +34,9 @@ LOSSY_WITHIN_S = 600
 
 Ends = tuple[str, str]
 """Source and target gateway of a link."""
+
+RESTORE_S = 120
+"""Time after the start in which stored acknowledgements wait for their alerts, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +254,10 @@ OF_QUEUES = (QUEUE_LONG, QUEUE_BELOW_GUARANTEE, PREEMPTIONS_MANY, QUEUE_AT_LIMIT
 """Rules about a single queue."""
 
 
+Key = tuple[str, str]
+"""Name of a rule, and its object."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     """Firing alert.
@@ -258,16 +270,30 @@ class Alert:
         Figure beyond the threshold of the rule: percent, seconds, a share, or a number.
     since_ns
         Wall-clock time at which the figure exceeded the threshold.
-    acknowledged_by, acknowledged_ns
-        Name of the token that acknowledged it, and the time; empty and None if none did.
+    acknowledged
+        Record of who acknowledged it; None if no one did.
     """
 
     rule: Rule
     of: str
     value: float
     since_ns: int
-    acknowledged_by: str = ""
-    acknowledged_ns: int | None = None
+    acknowledged: Acknowledgement | None = None
+
+    @property
+    def key(self) -> Key:
+        """Name of the rule, and the object."""
+        return self.rule.name, self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Functions that return the figures to evaluate."""
+
+    figures: Callable[[], Figures]
+    clusters: Callable[[], Sequence[ClusterView]]
+    network: Callable[[], NetworkFigures]
+    queues: Callable[[], QueueFigures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,31 +309,20 @@ class Alerts:
     """Periodic evaluation of the alerts, in a separate thread or on request.
 
     The evaluation has no history before its start: an alert with a duration of one hour fires after one hour at the
-    earliest.
-
-    Parameters
-    ----------
-    figures, clusters, network, queues
-        Return the figures to evaluate.
+    earliest. Acknowledgements are stored until their alerts clear.
     """
 
-    def __init__(
-        self,
-        figures: Callable[[], Figures],
-        clusters: Callable[[], Sequence[ClusterView]],
-        network: Callable[[], NetworkFigures],
-        queues: Callable[[], QueueFigures],
-        clock: Clock,
-    ) -> None:
-        self._figures, self._clusters, self._network, self._clock = figures, clusters, network, clock
-        self._queues = queues
+    def __init__(self, sources: Sources, store: Store, writer: Writer, clock: Clock) -> None:
+        self._sources, self._store, self._writer, self._clock = sources, store, writer, clock
+        self._began_ns: int | None = None  # time at which acknowledgements were read
         self._preempted = History[Mapping[str, int]](PREEMPTED_WITHIN_S)
         self._start_errors = History[Timed](STARTED_WITHIN_S)
         self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
         self._wrong: list[Alert] = []
-        self._acknowledged: dict[tuple[str, str], tuple[str, int]] = {}  # name and time, by name of the rule and object
+        self._acknowledged: dict[Key, Acknowledgement] = {}
+        self._restored: dict[Key, Acknowledgement] = {}  # stored before the start, and not fired since
         self._stopping = threading.Event()
         self._failed = False
 
@@ -322,24 +337,27 @@ class Alerts:
     def wrong(self) -> list[Alert]:
         """Return the firing alerts of the last evaluation, the most severe first."""
         known = self._acknowledged.copy()
-        found = [(each, known.get((each.rule.name, each.of))) for each in self._wrong]
-        return [replace(each, acknowledged_by=by[0], acknowledged_ns=by[1]) if by else each for each, by in found]
+        return [replace(each, acknowledged=known.get(each.key)) for each in self._wrong]
 
     def acknowledge(self, name: str, of: str, actor: str) -> None:
-        """Record who takes care of a firing alert, until it clears.
+        """Store who takes care of a firing alert, until it clears.
 
         Raises
         ------
         UnknownError
             If it does not fire.
+        UnavailableError
+            If it is unknown whether it was stored.
         """
-        if not any((each.rule.name, each.of) == (name, of) for each in self._wrong):
+        if not any(each.key == (name, of) for each in self._wrong):
             raise UnknownError(f"alert {name[:63]} {of[:253]} does not fire")
-        self._acknowledged[name, of] = actor, self._clock.now_ns()
+        record = Acknowledgement(name, of, actor, self._clock.now_ns())
+        self._writer.require(Change(put=[record]))
+        self._acknowledged[name, of] = record
 
     def look(self) -> None:
         """Evaluate now."""
-        now_ns, figures = self._clock.monotonic_ns(), self._figures()
+        now_ns, figures = self._clock.monotonic_ns(), self._sources.figures()
         self._seen.append(_seen(now_ns, figures))
         past = {(rule, of): value for rule, of, value in self._beyond_thresholds(figures)}
         begun = now_ns, self._clock.now_ns()
@@ -350,8 +368,28 @@ class Alerts:
             if now_ns - since_ns >= rule.for_s * NS
         ]
         self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
-        for key in self._acknowledged.keys() - {(each.rule.name, each.of) for each in found}:
-            del self._acknowledged[key]
+        with suppress(UnavailableError):  # the next evaluation tries again
+            self._restore(now_ns)
+            self._drop_cleared(now_ns)
+
+    def _restore(self, now_ns: int) -> None:
+        """Read the stored acknowledgements, once."""
+        if self._began_ns is None:
+            self._restored = {(each.name, each.of): each for each in self._store.acknowledgements()}
+            self._acknowledged = self._restored | self._acknowledged
+            self._began_ns = now_ns
+
+    def _drop_cleared(self, now_ns: int) -> None:
+        """Remove the acknowledgements of cleared alerts. After a start, alerts need time to fire again."""
+        firing = {each.key for each in self._wrong}
+        kept = firing | {(rule.name, of) for rule, of in self._since}
+        self._restored = {key: record for key, record in self._restored.items() if key not in firing}
+        if self._began_ns is not None and now_ns - self._began_ns < RESTORE_S * NS:
+            kept |= self._restored.keys()
+        if gone := [record for key, record in self._acknowledged.copy().items() if key not in kept]:
+            self._writer.require(Change(delete=[*gone]))
+            for each in gone:
+                self._acknowledged.pop((each.name, each.of), None)
 
     def _beyond_thresholds(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
         """Yield the figures beyond the thresholds of rules, with the rule and the object."""
@@ -374,10 +412,10 @@ class Alerts:
                 yield DEPLOYMENTS_FAIL, cluster, failed
         yield from self._network_alerts()
         yield from self._queue_alerts(figures)
-        yield from _cluster_alerts(self._clusters())
+        yield from _cluster_alerts(self._sources.clusters())
 
     def _network_alerts(self) -> Iterator[tuple[Rule, str, float]]:
-        seen = self._network()
+        seen = self._sources.network()
         self._losses.note(self._seen[-1].at_ns, seen.losses)
         silent = dead(seen.losses)
         for gateway in silent:
@@ -392,7 +430,7 @@ class Alerts:
                 yield LINK_LOSSY, f"{source}/{target}", loss
 
     def _queue_alerts(self, figures: Figures) -> Iterator[tuple[Rule, str, float]]:
-        now_ns, seen = self._seen[-1].at_ns, self._queues()
+        now_ns, seen = self._seen[-1].at_ns, self._sources.queues()
         for queue, waited_s in figures.jobs.longest_waits_s.items():
             if waited_s > QUEUE_LONG.bound:
                 yield QUEUE_LONG, queue, waited_s

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
+    Acknowledgement,
     AgentRecord,
     Attempt,
     AuditEntry,
@@ -316,6 +317,9 @@ class Store(Protocol):
 
     def saved_filters(self, owner: str) -> list[SavedFilter]:
         """Return the saved filters of a user, by name."""
+
+    def acknowledgements(self) -> list[Acknowledgement]:
+        """Return the acknowledgements of alerts that have not cleared."""
 
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""

@@ -318,6 +318,7 @@ def _past(alert: AlertOut, words: Words) -> dict[str, str]:
         case _:
             what, href = _past_of_queues(alert, words) or _past_of_the_network(alert, words)
     known = {"since": alert.since, "key": f"{alert.name} {of}", "by": alert.acknowledged_by}
+    known["at"] = alert.acknowledged_at or ""
     return _alert(LEVELS[alert.severity], what, href, why) | known
 
 
@@ -363,7 +364,7 @@ def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
 
 
 def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
-    return {"level": level, "what": what, "why": why, "href": href, "since": "", "key": "", "by": ""}
+    return {"level": level, "what": what, "why": why, "href": href, "since": "", "key": "", "by": "", "at": ""}
 
 
 def _fleet_of(cluster: str) -> str:
