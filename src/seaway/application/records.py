@@ -488,7 +488,7 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Record of who takes care of a firing alert.
+    """A firing alert that someone takes care of.
 
     Attributes
     ----------

@@ -84,6 +84,8 @@ class Writer:
         Durations of stored transactions.
     failures
         Number of groups whose result is unknown.
+    trouble
+        Error of the last group; empty if it was stored.
     soon
         Number of changes from callers that wait for the result, such as a submit.
     superseded
@@ -104,6 +106,7 @@ class Writer:
         self.groups = 0
         self.took = Timing()
         self.failures = 0
+        self.trouble = ""
         self.soon = 0
         self.superseded = ""
         self._on_superseded: list[Callable[[], None]] = []
@@ -248,13 +251,15 @@ class Writer:
             except SupersededError as error:
                 self._give_up(str(error))
                 raise UnavailableError(self.superseded) from error
-            except BaseException:
+            except BaseException as error:
                 self.failures += 1
+                self.trouble = str(error) or type(error).__name__
                 self._last_event = None  # it may have been stored after all
                 for doubt in self._reload_requests:
                     doubt()
                 raise
             self.took.note(time.perf_counter() - began_s)
+            self.trouble = ""
             self.groups += 1
             self.stored += len(changes)
             self._notify(
@@ -282,8 +287,9 @@ class Writer:
         if self._last_event is None:
             try:
                 self._last_event = self._store.last_event()
-            except BaseException:
+            except BaseException as error:
                 self.failures += 1
+                self.trouble = str(error) or type(error).__name__
                 raise
         for change in changes:
             for at, record in enumerate(change.insert):

@@ -23,9 +23,9 @@ from seaway.application.control.scheduler.compile_readiness import CompileReadin
 from seaway.application.fleet.overview import Overview
 from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
-from seaway.application.monitoring.alerts import Alerts, Sources
+from seaway.application.monitoring.alerts import Alerts, Faults, Sources
 from seaway.application.network.active_paths import ActivePathController, ActivePaths
-from seaway.application.network.agents import Agents
+from seaway.application.network.agents import Agents, AgentState
 from seaway.application.network.bandwidth import TrafficWatch
 from seaway.application.network.configuration import Configuration
 from seaway.application.network.link_table import LinkTable
@@ -51,6 +51,7 @@ from seaway.bootstrap.trained_policies import Trained
 from seaway.bootstrap.workdirs import needed_workdirs, workdir_limits
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.gateways import NetworkConfig
+from seaway.domain.job_state import JobState
 from seaway.learning.parallel import Processes
 from seaway.learning.policies.monitor import Limits
 from seaway.learning.policies.signature import PublicKey, read_trusted
@@ -239,7 +240,14 @@ def make_plane(  # noqa: PLR0913  # wiring
     admission.has_archive = workdirs.admits
     access = Access(store, writer, clock, everybody=settings.server.no_auth, bearer=bearer)
 
-    sources = Sources(overview.figures, overview.clusters, overview.network_figures, overview.queue_figures)
+    network = make_network(store, writer, clock, link_table, controller.steering)
+
+    def faults() -> Faults:
+        trouble = writer.trouble or controller.database_health.trouble
+        lost = [each.gateway for each in network.agents.views() if each.state is AgentState.LOST]
+        return Faults(controller.live.stages.reached[JobState.FAILED], trouble, lost)
+
+    sources = Sources(faults, overview.figures, overview.clusters, overview.network_figures, overview.queue_figures)
 
     def gateway_of(cluster: str) -> str:
         sides = overview.sides().items()
@@ -260,7 +268,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         cluster_removal=ClusterRemoval(store, writer, controller, clock),
         access=access,
         whatif=WhatIf(controller, admission, store, Processes(2, log.warning)),
-        network=make_network(store, writer, clock, link_table, controller.steering),
+        network=network,
         policies=policies,
         traffic=TrafficWatch(bandwidths, link_table.gateways, settings.network.bandwidth.interval_s, clock, random),
         alerts=Alerts(sources, store, writer, clock),

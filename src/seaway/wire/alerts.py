@@ -15,7 +15,7 @@ class AlertOut(Shown):
     """A firing alert."""
 
     name: str
-    """Name of the Prometheus alert with the same threshold, such as `SeawayQueueLong`."""
+    """Name of the rule, such as `SeawayQueueLong`. Most have a Prometheus alert with the same name and threshold."""
     severity: Literal["critical", "warning", "info"]
     of: str
     """Affected queue, cluster or gateway, or a link as `from/to`; empty for Seaway itself and its database."""
@@ -24,6 +24,8 @@ class AlertOut(Shown):
     guarantee or at its limit, its longest wait.
     """
     bound: float
+    reason: str = ""
+    """Reason in words, such as the error of the database; empty if the value says all."""
     since: str
     acknowledged_by: str = ""
     """Name of the token that acknowledged it; empty if none did."""
@@ -53,6 +55,7 @@ def alert_fields(alert: Alert) -> dict[str, Any]:
         "of": alert.of,
         "value": round(alert.value, 3),
         "bound": alert.rule.bound,
+        "reason": alert.reason,
         "since": moment(alert.since_ns),
         "acknowledged_by": known.actor if known else "",
         "acknowledged_at": moment_or_none(known.at_ns if known else None),

@@ -12,10 +12,21 @@ import yaml
 from seaway.application.control.stages import Deployed
 from seaway.application.histogram import BOUNDS_S, Timed, Timing
 from seaway.application.monitoring.alerts import (
+    EVERY_S,
+    RESTORE_S,
+    Alerts,
+    Faults,
+    NetworkFigures,
+    QueueFigures,
+    Sources,
+    quantile_s,
+)
+from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
+from seaway.application.monitoring.rules import (
     DATABASE_FAILS,
     DATABASE_SLOW,
     DEPLOYING_WITHIN_S,
-    EVERY_S,
+    FAILED_WITHIN_S,
     FAILING_SHARE,
     FAILING_WITHIN_S,
     FEW_STARTS,
@@ -24,20 +35,13 @@ from seaway.application.monitoring.alerts import (
     PREEMPTED_WITHIN_S,
     PREEMPTIONS_MANY,
     QUEUE_LONG,
-    RESTORE_S,
     RULES,
     SLOW_SHARE,
     SLOW_WITHIN_S,
     START_ESTIMATES_OFF,
     STARTED_WITHIN_S,
-    Alerts,
-    NetworkFigures,
-    QueueFigures,
     Rule,
-    Sources,
-    quantile_s,
 )
-from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
 from seaway.application.records import Acknowledgement
 from seaway.application.views import Amount, ClusterState, ClusterView
 from seaway.application.writer import Writer
@@ -66,12 +70,14 @@ class World:
     deployed: dict[tuple[str, Deployed], int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    broken: dict[str, tuple[int, int]] = field(default_factory=dict)
     network: NetworkFigures = field(default_factory=NetworkFigures)
     ready: bool = True
     dead_letters: int = 0
     standbys_missing: int = 0
     preempted: dict[tuple[str, str], int] = field(default_factory=dict)
     queues: QueueFigures = field(default_factory=QueueFigures)
+    faults: Faults = field(default_factory=Faults)
     start_errors: Timing = field(default_factory=Timing)
 
     def __post_init__(self) -> None:
@@ -82,7 +88,7 @@ class World:
 
     def restart(self) -> None:
         """Have another process look at it, with the same store."""
-        sources = Sources(self.figures, self.clusters, lambda: self.network, self.queue_figures)
+        sources = Sources(lambda: self.faults, self.figures, self.clusters, lambda: self.network, self.queue_figures)
         self.alerts = Alerts(sources, self.store, Writer(self.store), self.clock)
 
     def figures(self) -> Figures:
@@ -103,7 +109,16 @@ class World:
     def clusters(self) -> list[ClusterView]:
         """Return clusters of one device, and one that has none."""
         reported = [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
-        return [replace(each, state=ClusterState.LOST) if each.name in self.lost else each for each in reported]
+        for at, each in enumerate(reported):
+            nodes, gpus = self.broken.get(each.name, (0, 0))
+            reported[at] = replace(each, nodes_not_ready=nodes, gpus_unhealthy=gpus)
+        silent = {"state": ClusterState.LOST, "last_seen_s": 99}
+        return [replace(each, **silent) if each.name in self.lost else each for each in reported]
+
+    def go_on(self) -> list[tuple[str, str, float]]:
+        """Return the faults now."""
+        self.alerts.look_at_faults()
+        return [(each.rule.name, each.of, each.value) for each in self.alerts.wrong()]
 
     def go(self, seconds: float) -> list[tuple[str, str, float]]:
         """Let time pass, and return what is wrong then."""
@@ -168,7 +183,7 @@ def test_a_cluster_that_is_half_empty_is_informed_of_after_an_hour() -> None:
     world.used["idle"] = 0
     assert world.go(EVERY_S) == []
     world.lost = {"idle"}
-    assert world.go(2 * 3600) == []
+    assert [name for name, _, _ in world.go(2 * 3600)] == ["SeawayClusterUnreachable"]
 
 
 def test_a_control_plane_that_places_nothing_is_informed_of_after_two_minutes() -> None:
@@ -360,3 +375,31 @@ def test_a_database_that_fails_delays_only_the_removal_of_acknowledgements() -> 
     assert len(world.store.acknowledgements()) == 1
     world.go(0)
     assert world.store.acknowledgements() == []
+
+
+def test_faults_are_reported_at_once_and_clear_with_their_end() -> None:
+    """They need no duration; nodes and GPUs of a cluster that does not answer are unknown, so only it is reported."""
+    world = World(used={"a": 900, "b": 900}, broken={"a": (2, 3), "b": (1, 0)}, lost={"b"})
+    world.faults = Faults(0, "the disk under the database is full", ["gw-a"])
+    assert world.go_on() == [
+        ("SeawayStoreFails", "", 1),
+        ("SeawayClusterUnreachable", "b", 99),
+        ("SeawayNodesNotReady", "a", 2),
+        ("SeawayGPUsUnhealthy", "a", 3),
+        ("SeawayAgentLost", "gw-a", 1),
+    ]
+    assert [each.reason for each in world.alerts.wrong()][:2] == ["the disk under the database is full", ""]
+    world.broken, world.lost, world.faults = {}, set(), Faults()
+    assert world.go_on() == []
+
+
+def test_more_than_four_failed_jobs_within_a_quarter_of_an_hour_are_reported() -> None:
+    """Until a quarter of an hour after the failures."""
+    world = World(faults=Faults(4))
+    assert world.go_on() == []
+    world.faults = Faults(5)
+    assert world.go_on() == [("SeawayJobsFail", "", 5)]
+    world.clock.advance_s(FAILED_WITHIN_S / 2)
+    assert world.go_on() == [("SeawayJobsFail", "", 5)]
+    world.clock.advance_s(FAILED_WITHIN_S / 2 + 1)
+    assert world.go_on() == []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.monitoring.alerts import RULES, Alert
+from seaway.application.monitoring.alerts import Alert
+from seaway.application.monitoring.rules import ALL, CLUSTER_UNREACHABLE
 from seaway.domain.facts import Facts, Location
 from seaway.domain.queues import Queue
 from seaway.web.fragment import written
-from seaway.web.pages.fleet.overview import FRESH_S, Seen, alerts, health_of, tiles_of, tour_of
+from seaway.web.pages.fleet.alerts import FRESH_S, alerts
+from seaway.web.pages.fleet.overview import Seen, health_of, tiles_of, tour_of
 from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
@@ -45,7 +47,7 @@ def cluster(**fields: object) -> ClusterOut:
 
 def all_wrong() -> AlertList:
     """Make an alert of each rule."""
-    fields = [alert_fields(Alert(rule, "batch", rule.bound + 1, 0)) for rule in RULES]
+    fields = [alert_fields(Alert(rule, "batch", rule.bound + 1, 0)) for rule in ALL]
     return AlertList(alerts=[AlertOut.model_validate(each) for each in fields])
 
 
@@ -55,7 +57,7 @@ def test_what_is_wrong_is_reported_in_words_the_worst_first(language: str) -> No
     words = words_of(language)
     seen = Seen([cluster(state="lost"), cluster(cordon=None)], {}, wrong=all_wrong())
     said = list(alerts(seen, words))
-    assert [each["level"] for each in said] == ["bad"] * 4 + ["warn"] * 12 + ["note"] * 3
+    assert [each["level"] for each in said] == ["bad"] * 5 + ["warn"] * 15 + ["note"] * 3
     assert not any("Seaway" in each["what"] for each in said)
     assert [each["href"] for each in said[-3:]] == ["/queues?queue=batch", "/schedule", "/fleet?cluster=batch"]
     assert "/jobs?cluster=batch" in [each["href"] for each in said]
@@ -145,7 +147,7 @@ def test_numbers_of_what_is_not_in_order_lead_to_it() -> None:
     assert found["Clusters that do not answer"][:2] == ("1", "bad")
     assert found["Waiting for more than an hour"][:2] == ("0", "good")
     assert "state=failed&ended_from=" in str(found["Failed within 24 hours"][2])
-    first, second, *_ = (each.model_copy(update={"of": "a"}) for each in all_wrong().alerts)
+    first, _, second, *_ = (each.model_copy(update={"of": "a"}) for each in all_wrong().alerts)
     known = first.model_copy(update={"acknowledged_by": "ada", "acknowledged_at": "2026-01-01T00:00:00Z"})
     said = alerts(Seen([], {}, wrong=AlertList(alerts=[known, second])), words)
     assert [(each["by"], each["since"] != "") for each in said] == [("", True), ("ada", True)]
@@ -153,3 +155,18 @@ def test_numbers_of_what_is_not_in_order_lead_to_it() -> None:
     assert html.count("data-act") == 1
     assert "acknowledged by ada" in html
     assert "data-act" not in written("alerts", words, alerts=said, may=False)
+
+
+def test_a_cluster_that_does_not_answer_is_reported_before_it_counts_as_stale() -> None:
+    """The page goes by the age of the last answer; a stored alert adds who took care of it, and is not listed twice."""
+    words, silent = Words(), cluster(last_seen_s=FRESH_S + 1)
+    assert CLUSTER_UNREACHABLE.bound == FRESH_S
+    assert alerts(Seen([cluster(last_seen_s=FRESH_S)], {}), words) == []
+    (said,) = alerts(Seen([silent], {}), words)
+    assert (said["what"], said["href"], said["key"]) == ("berlin does not answer", "/fleet?cluster=berlin", "")
+    known = AlertOut.model_validate(alert_fields(Alert(CLUSTER_UNREACHABLE, "berlin", 6, 0)))
+    stored = AlertList(alerts=[known.model_copy(update={"acknowledged_by": "ada"})])
+    (said,) = alerts(Seen([silent], {}, wrong=stored), words)
+    assert (said["key"], said["by"]) == ("SeawayClusterUnreachable berlin", "ada")
+    shown = {str(each["label"]): each["figure"] for each in health_of(Seen([silent], {}), words)}
+    assert shown["Clusters that do not answer"] == "1"

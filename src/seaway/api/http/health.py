@@ -16,7 +16,7 @@ from seaway.api.http.connections import BoundedServer, Connections
 from seaway.api.http.pipeline import TARGET, caller_of, pipeline_of
 from seaway.api.http.replies import json_reply, nothing, problem
 from seaway.api.http.routes import operation, router
-from seaway.application.monitoring.alerts import DATABASE, OF_QUEUES
+from seaway.application.monitoring.rules import OF_QUEUES, OF_SEAWAY
 from seaway.application.records import Role
 from seaway.bootstrap.settings import ServerSettings
 from seaway.wire.alerts import AcknowledgeIn, AlertList, alert_fields
@@ -78,8 +78,9 @@ routes = router("health")
 async def list_alerts(request: Request) -> Response:
     """List the firing alerts.
 
-    Thresholds are those of the Prometheus rules, evaluated every 15 s since the start. Tokens of a tenant see alerts of
-    clusters and of their queues.
+    Thresholds are those of the Prometheus rules, evaluated every 15 s since the start. Faults of nodes, GPUs, clusters,
+    agents, jobs and the database are listed within seconds. Tokens of a tenant see alerts of clusters and of their
+    queues.
     """
     pipeline, who = pipeline_of(request), caller_of(request)
     wrong = pipeline.plane.alerts.wrong()
@@ -87,7 +88,7 @@ async def list_alerts(request: Request) -> Response:
         queues = await pipeline.threads.read(pipeline.plane.store.queues) if wrong else []
         seen = {queue.name for queue in queues if who.may_see(queue.tenant)}
         wrong = [
-            each for each in wrong if each.rule not in DATABASE and (each.rule not in OF_QUEUES or each.of in seen)
+            each for each in wrong if each.rule not in OF_SEAWAY and (each.rule not in OF_QUEUES or each.of in seen)
         ]
     return json_reply({"alerts": [alert_fields(each) for each in wrong]})
 

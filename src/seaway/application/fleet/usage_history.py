@@ -33,7 +33,7 @@ FLEET, CLUSTER, QUEUE = "fleet", "cluster", "queue"
 S_PER_H = 3600
 
 FIRST_S = 5.0
-"""Delay of the first sample after the start, seconds."""
+"""Delay of the first sample after the start, and of one that was not stored, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +299,7 @@ class UsageHistory:
                 if not failed:
                     log.warning("the history of use is not recorded: %s", error)
                 failed = True
+                delay_s = min(FIRST_S, self._interval_s)
             except Exception:  # a bug must not end the thread
                 log.exception("recording the history of use failed")
 

@@ -15,6 +15,45 @@ from seaway.application.changes import Change
 from seaway.application.control.stages import Deployed
 from seaway.application.histogram import BOUNDS_S, Timed, Timing
 from seaway.application.monitoring.counters import Figures
+from seaway.application.monitoring.rules import (
+    AGENT_LOST,
+    ALL,
+    AT_LIMIT,
+    CLUSTER_UNREACHABLE,
+    DATABASE_BEHIND,
+    DATABASE_FAILS,
+    DATABASE_SLOW,
+    DEPLOYING_WITHIN_S,
+    DEPLOYMENTS_FAIL,
+    FAILED_WITHIN_S,
+    FAILING_SHARE,
+    FAILING_WITHIN_S,
+    FEW_STARTS,
+    GATEWAY_DEAD,
+    GATEWAY_FULL,
+    GATEWAY_UNREAD,
+    GPUS_UNHEALTHY,
+    JOBS_FAIL,
+    LINK_LOSSY,
+    LOSSY_WITHIN_S,
+    LOW_UTILISATION,
+    NODES_NOT_READY,
+    NOT_READY,
+    NOTIFICATIONS_DEAD,
+    PREEMPTED_WITHIN_S,
+    PREEMPTIONS_MANY,
+    QUEUE_AT_LIMIT,
+    QUEUE_BELOW_GUARANTEE,
+    QUEUE_LONG,
+    SLOW_SHARE,
+    SLOW_WITHIN_S,
+    STANDBY_MISSING,
+    START_ESTIMATES_OFF,
+    STARTED_WITHIN_S,
+    STORE_FAILS,
+    TASK_FAILS,
+    Rule,
+)
 from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.ports.clock import Clock
@@ -28,9 +67,6 @@ from seaway.domain.network import PPM
 T = TypeVar("T")
 
 NS = 1_000_000_000
-
-LOSSY_WITHIN_S = 600
-"""Period of the mean loss of a link, seconds."""
 
 Ends = tuple[str, str]
 """Source and target gateway of a link."""
@@ -124,41 +160,11 @@ class Losses:
 
 log = logging.getLogger(__name__)
 
-MINUTE_S = 60
-HOUR_S = 3600
-
 EVERY_S = 15.0
 """Seconds between two evaluations, as in Prometheus."""
 
-FAILING_WITHIN_S = 90
-"""Period of the database failures that count, seconds.
-
-It is shorter than the required duration of the alert, so that a single failure does not fire it. The Prometheus rule
-uses longer periods, since Prometheus may evaluate less often.
-"""
-
-SLOW_WITHIN_S = 5 * MINUTE_S
-"""Period of the transactions that count, seconds."""
-
-DEPLOYING_WITHIN_S = 15 * MINUTE_S
-FEW_DEPLOYMENTS = 3
-FAILING_SHARE = 0.2
-"""Share of failed deployments within a period above which the alert fires.
-
-A minimum number of failures is required too.
-"""
-
-SLOW_SHARE = 0.99
-"""Share of transactions that the database has to store within the threshold."""
-
-
-AT_LIMIT = 0.99
-"""Share of a queue's limit that counts as all of it."""
-
-PREEMPTED_WITHIN_S = HOUR_S
-STARTED_WITHIN_S = 6 * HOUR_S
-FEW_STARTS = 20
-"""Number of expected starts within the period above which their errors count."""
+AT_ONCE_S = 1.5
+"""Seconds between two evaluations of the rules that need no duration."""
 
 POINTS = 60
 """Number of stored values of a period that is long."""
@@ -186,74 +192,6 @@ class History(Generic[T]):
         return self._seen[0][1]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Definition of an alert.
-
-    Attributes
-    ----------
-    name
-        Name of the alert in Prometheus.
-    severity
-        ``critical``, ``warning`` or ``info``.
-    bound
-        Threshold of the figure.
-    for_s
-        Seconds for which the figure has to exceed the threshold.
-    """
-
-    name: str
-    severity: str
-    bound: float
-    for_s: float
-
-
-NOT_READY = Rule("SeawayNotReady", "critical", 0, 2 * MINUTE_S)
-GATEWAY_DEAD = Rule("SeawayGatewayDead", "critical", 1, 2 * MINUTE_S)
-GATEWAY_FULL = Rule("SeawayGatewayFull", "warning", 0.9, 10 * MINUTE_S)
-GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S)
-LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S)
-LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S)
-QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S)
-QUEUE_BELOW_GUARANTEE = Rule("SeawayQueueBelowGuarantee", "warning", 15 * MINUTE_S, 15 * MINUTE_S)
-QUEUE_AT_LIMIT = Rule("SeawayQueueAtLimit", "info", HOUR_S, HOUR_S)
-PREEMPTIONS_MANY = Rule("SeawayPreemptionsMany", "warning", 20, 5 * MINUTE_S)
-START_ESTIMATES_OFF = Rule("SeawayStartEstimatesOff", "info", HOUR_S, 15 * MINUTE_S)
-DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S)
-DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
-DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
-DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
-TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S)
-STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S)
-NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S)
-
-DATABASE = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND)
-RULES = (
-    NOT_READY,
-    DATABASE_FAILS,
-    GATEWAY_DEAD,
-    DATABASE_SLOW,
-    DATABASE_BEHIND,
-    TASK_FAILS,
-    STANDBY_MISSING,
-    NOTIFICATIONS_DEAD,
-    DEPLOYMENTS_FAIL,
-    GATEWAY_FULL,
-    GATEWAY_UNREAD,
-    LINK_LOSSY,
-    QUEUE_LONG,
-    QUEUE_BELOW_GUARANTEE,
-    PREEMPTIONS_MANY,
-    QUEUE_AT_LIMIT,
-    START_ESTIMATES_OFF,
-    LOW_UTILISATION,
-)
-"""All rules, the most severe first."""
-
-OF_QUEUES = (QUEUE_LONG, QUEUE_BELOW_GUARANTEE, PREEMPTIONS_MANY, QUEUE_AT_LIMIT)
-"""Rules about a single queue."""
-
-
 Key = tuple[str, str]
 """Name of a rule, and its object."""
 
@@ -270,14 +208,17 @@ class Alert:
         Figure beyond the threshold of the rule: percent, seconds, a share, or a number.
     since_ns
         Wall-clock time at which the figure exceeded the threshold.
+    reason
+        Reason in words; empty if the figure says all.
     acknowledged
-        Record of who acknowledged it; None if no one did.
+        Name and time of its acknowledgement; None without one.
     """
 
     rule: Rule
     of: str
     value: float
     since_ns: int
+    reason: str = ""
     acknowledged: Acknowledgement | None = None
 
     @property
@@ -287,9 +228,29 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Faults:
+    """Current faults.
+
+    Attributes
+    ----------
+    failed_jobs
+        Number of jobs that failed since the start.
+    trouble
+        Reason why the database stores nothing; empty while it does.
+    lost_agents
+        Gateways whose agent does not report.
+    """
+
+    failed_jobs: int = 0
+    trouble: str = ""
+    lost_agents: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """Functions that return the figures to evaluate."""
 
+    faults: Callable[[], Faults]
     figures: Callable[[], Figures]
     clusters: Callable[[], Sequence[ClusterView]]
     network: Callable[[], NetworkFigures]
@@ -317,6 +278,9 @@ class Alerts:
         self._began_ns: int | None = None  # time at which acknowledgements were read
         self._preempted = History[Mapping[str, int]](PREEMPTED_WITHIN_S)
         self._start_errors = History[Timed](STARTED_WITHIN_S)
+        self._failed_jobs = History[int](FAILED_WITHIN_S)
+        self._failed_jobs.first(clock.monotonic_ns(), 0)
+        self._past: dict[tuple[Rule, str], float] = {}  # figures beyond the thresholds of rules with a duration
         self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
@@ -356,21 +320,46 @@ class Alerts:
         self._acknowledged[name, of] = record
 
     def look(self) -> None:
-        """Evaluate now."""
+        """Evaluate all rules now."""
         now_ns, figures = self._clock.monotonic_ns(), self._sources.figures()
         self._seen.append(_seen(now_ns, figures))
-        past = {(rule, of): value for rule, of, value in self._beyond_thresholds(figures)}
+        self._past = {(rule, of): value for rule, of, value in self._beyond_thresholds(figures)}
+        self.look_at_faults()
+
+    def look_at_faults(self) -> None:
+        """Evaluate the rules without a duration now. The others have the figures of the last full evaluation."""
+        now_ns, faults = self._clock.monotonic_ns(), self._sources.faults()
+        past = self._past | {(rule, of): value for rule, of, value in self._faults(now_ns, faults)}
         begun = now_ns, self._clock.now_ns()
         self._since = {key: self._since.get(key, begun) for key in past}
         found = [
-            Alert(rule, of, past[rule, of], wall_ns)
+            Alert(rule, of, past[rule, of], wall_ns, faults.trouble if rule is STORE_FAILS else "")
             for (rule, of), (since_ns, wall_ns) in self._since.items()
             if now_ns - since_ns >= rule.for_s * NS
         ]
-        self._wrong = sorted(found, key=lambda alert: (RULES.index(alert.rule), alert.of))
-        with suppress(UnavailableError):  # the next evaluation tries again
-            self._restore(now_ns)
-            self._drop_cleared(now_ns)
+        self._wrong = sorted(found, key=lambda alert: (ALL.index(alert.rule), alert.of))
+        if not faults.trouble:
+            with suppress(UnavailableError):  # the next evaluation tries again
+                self._restore(now_ns)
+                self._drop_cleared(now_ns)
+
+    def _faults(self, now_ns: int, faults: Faults) -> Iterator[tuple[Rule, str, float]]:
+        """Yield the figures beyond the thresholds of rules without a duration."""
+        if faults.trouble:
+            yield STORE_FAILS, "", 1
+        for each in self._sources.clusters():
+            if each.last_seen_s > CLUSTER_UNREACHABLE.bound:
+                yield CLUSTER_UNREACHABLE, each.name, each.last_seen_s
+            if each.state is ClusterState.UP:
+                if each.nodes_not_ready:
+                    yield NODES_NOT_READY, each.name, each.nodes_not_ready
+                if each.gpus_unhealthy:
+                    yield GPUS_UNHEALTHY, each.name, each.gpus_unhealthy
+        for gateway in faults.lost_agents:
+            yield AGENT_LOST, gateway, 1
+        failed = faults.failed_jobs - self._failed_jobs.first(now_ns, faults.failed_jobs)
+        if failed > JOBS_FAIL.bound:
+            yield JOBS_FAIL, "", failed
 
     def _restore(self, now_ns: int) -> None:
         """Read the stored acknowledgements, once."""
@@ -464,9 +453,11 @@ class Alerts:
         return next(each for each in self._seen if each.at_ns >= since_ns)
 
     def _run(self) -> None:
-        while not self._stopping.wait(EVERY_S):
+        turn = 0
+        while not self._stopping.wait(AT_ONCE_S):
+            turn += 1
             try:
-                self.look()
+                (self.look if turn % (EVERY_S // AT_ONCE_S) == 0 else self.look_at_faults)()
                 self._failed = False
             except Exception:  # a bug must not end the thread
                 if not self._failed:

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from nicegui import ui
 
@@ -18,13 +17,14 @@ from seaway.domain.errors import SeawayError
 from seaway.web import words as figures
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
+from seaway.web.pages.fleet.alerts import FRESH_S, alerts, answers, minutes_ago
 from seaway.web.parts.cordon import on_act
 from seaway.web.reasons import ORDER
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.alerts import AlertList, AlertOut
+    from seaway.wire.alerts import AlertList
     from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut
     from seaway.wire.job_out import JobCount
     from seaway.wire.network_views import AgentList
@@ -40,12 +40,6 @@ AGED_S, COUNT_S = 10.0, 60.0
 """Intervals in seconds at which ages are rendered again, and at which periods of counted jobs move on."""
 
 DAY_MIN, HOUR_MIN = 1440, 60
-
-FRESH_S = 5
-"""Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
-
-LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
-"""Style of alerts by severity."""
 
 
 @dataclass(slots=True)
@@ -145,12 +139,6 @@ class _Overview:
         )
 
 
-def minutes_ago(minutes: int) -> str:
-    """Return the time so many minutes ago, to the minute, so that visitors share queries."""
-    at = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=minutes)
-    return at.isoformat()
-
-
 def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """Yield the numbers of what is not in order."""
     up = [each for each in seen.clusters if each.state == "up"]
@@ -162,7 +150,7 @@ def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         ("/fleet?ready=no", words("Unhealthy GPUs"), sum(each.gpus_unhealthy for each in up)),
         (f"/jobs?{urlencode(failed)}", words("Failed within 24 hours"), seen.failed.total if seen.failed else 0),
         (f"/jobs?{urlencode(late)}", words("Waiting for more than an hour"), seen.late.total if seen.late else 0),
-        ("/fleet", words("Clusters that do not answer"), len(seen.clusters) - len(up)),
+        ("/fleet", words("Clusters that do not answer"), sum(not answers(each) for each in seen.clusters)),
         ("/network", words("Gateways whose agent is silent"), lost),
     ):
         yield {**_tile(href, label, figures.count(number, words.locale)), "level": "bad" if number else "good"}
@@ -254,118 +242,3 @@ def _sum(amounts: Iterator[AmountOut]) -> tuple[int, int]:
     """Return the sums of used and total amounts."""
     listed = list(amounts)
     return sum(each.used for each in listed), sum(each.total for each in listed)
-
-
-def alerts(seen: Seen, words: Words) -> list[dict[str, str]]:
-    """Return the problems, the worst first, and acknowledged ones last."""
-    return sorted(_problems(seen, words), key=lambda each: bool(each["by"]))
-
-
-def _problems(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
-    for each in sorted(seen.clusters, key=lambda cluster: cluster.state != "lost"):
-        if each.state != "up":
-            level = "bad" if each.state in ("lost", "gone") else "warn"
-            what = words("{cluster} is {state}", cluster=each.name, state=words(each.state))
-            since = (datetime.now(UTC) - timedelta(seconds=each.last_seen_s)).isoformat()
-            yield _alert(level, what, _fleet_of(each.name), each.unreachable_reason) | {"since": since}
-    wrong = seen.wrong.alerts if seen.wrong else ()
-    yield from (_past(each, words) for each in wrong if each.severity != "info")
-    for agent in seen.agents.agents if seen.agents else ():
-        if agent.state == "lost":
-            what = words("The agent of {gateway} does not report", gateway=agent.gateway)
-            yield _alert("warn", what, "/network", agent.last_error)
-    yield from (_past(each, words) for each in wrong if each.severity == "info")
-    for each in seen.clusters:
-        if each.orphans:
-            what = words("{cluster} has {n} orphaned workloads", cluster=each.name, n=len(each.orphans))
-            yield _alert("note", what, _fleet_of(each.name))
-        if each.cordon:
-            yield _alert(
-                "note",
-                words("{cluster} accepts no new jobs", cluster=each.name),
-                _fleet_of(each.name),
-                each.cordon.reason,
-            )
-
-
-def _past(alert: AlertOut, words: Words) -> dict[str, str]:
-    locale, of = words.locale, alert.of
-    number, href, why = figures.count(alert.value, locale), "/settings", ""
-    match alert.name:
-        case "SeawayNotReady":
-            what, href = words("No job has been placed for 2 minutes"), "/settings?section=server"
-        case "SeawayDatabaseFails":
-            what = words("The database has failed {n} times within 90 seconds", n=number)
-        case "SeawayDatabaseSlow":
-            seconds = figures.whole(1000 * alert.value, locale)
-            what = words("1 % of database changes take {seconds} s or longer", seconds=seconds)
-        case "SeawayDatabaseBehind":
-            what = words("{n} changes are waiting to be stored", n=number)
-        case "SeawayTaskFails":
-            what = words("The scheduled task {task} has failed for 10 minutes", task=of)
-        case "SeawayStandbyMissing":
-            what, href = words("{n} services have no standby that could take over", n=number), "/jobs"
-        case "SeawayNotificationsDead":
-            what = words("{n} messages of notifications are not delivered", n=number)
-            href = "/settings?section=notifications"
-        case "SeawayDeploymentsFail":
-            what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
-            href = f"/jobs?cluster={quote(of)}"
-        case "SeawayLowUtilisation":
-            percent = figures.percent(alert.value, locale)
-            what = words("Only {percent} of the GPU cores of {cluster} are allocated", percent=percent, cluster=of)
-            href, why = _fleet_of(of), words("for more than an hour")
-        case _:
-            what, href = _past_of_queues(alert, words) or _past_of_the_network(alert, words)
-    known = {"since": alert.since, "key": f"{alert.name} {of}", "by": alert.acknowledged_by}
-    known["at"] = alert.acknowledged_at or ""
-    return _alert(LEVELS[alert.severity], what, href, why) | known
-
-
-def _past_of_queues(alert: AlertOut, words: Words) -> tuple[str, str] | None:
-    """Describe an alert of queues, and return the address of its page; None for other alerts."""
-    long, queue = figures.duration(alert.value, words.locale), alert.of
-    match alert.name:
-        case "SeawayQueueLong":
-            what = words("A job has waited in queue {queue} for {long}", queue=queue, long=long)
-        case "SeawayQueueBelowGuarantee":
-            what = words(
-                "Queue {queue} has less than its guarantee. A job has waited for {long}", queue=queue, long=long
-            )
-        case "SeawayQueueAtLimit":
-            what = words("Queue {queue} uses its limit of GPUs. A job has waited for {long}", queue=queue, long=long)
-        case "SeawayPreemptionsMany":
-            number = figures.count(alert.value, words.locale)
-            what = words("{n} jobs of queue {queue} were preempted within an hour", n=number, queue=queue)
-        case "SeawayStartEstimatesOff":
-            return words("Half of the expected starts are off by more than {long}", long=long), "/schedule"
-        case _:
-            return None
-    return what, f"/queues?queue={quote(queue)}"
-
-
-def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
-    """Describe an alert of a gateway or link, and return the address of its page."""
-    percent, of, href = figures.percent(100 * alert.value, words.locale), alert.of, "/network"
-    match alert.name:
-        case "SeawayGatewayDead":
-            return words("Gateway {gateway} does not answer", gateway=of), href
-        case "SeawayGatewayFull":
-            return words("The interface of gateway {gateway} is {percent} full", gateway=of, percent=percent), href
-        case "SeawayGatewayUnread":
-            return words("The interface of gateway {gateway} cannot be read", gateway=of), href
-        case "SeawayLinkLossy":
-            source, _, target = of.partition("/")
-            ends = {"source": source, "target": target}
-            said = words("The link from {source} to {target} loses {percent}", percent=percent, **ends)
-            return said, f"{href}/{quote(source)}/{quote(target)}"
-        case _:
-            return f"{alert.name} {of}", "/settings"
-
-
-def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
-    return {"level": level, "what": what, "why": why, "href": href, "since": "", "key": "", "by": "", "at": ""}
-
-
-def _fleet_of(cluster: str) -> str:
-    return f"/fleet?cluster={quote(cluster)}"
