@@ -22,6 +22,7 @@ from seaway.application.records import (
     Acknowledgement,
     CompletedRun,
     EndedUse,
+    Event,
     JobRecord,
     LastUse,
     PendingCommand,
@@ -817,6 +818,15 @@ def last_uses_return_and_are_pruned(opening: Opening) -> None:
     assert other.last_uses() == [theirs]
 
 
+def the_latest_events_of_the_fleet_come_first(opening: Opening) -> None:
+    """Events of jobs are not among them, and of many only the latest are returned."""
+    store, job = led(opening), make.job_record()
+    said = [Event(NOW_NS, "cluster", f"change {at}", "seaway") for at in range(3)]
+    store_all(store, Change(insert=[job, said[0], make.event_of(job)]), Change(insert=[said[1], said[2]]))
+    assert [each.reason for each in store.fleet_events(2)] == ["change 2", "change 1"]
+    assert len(store.fleet_events(9)) == 3
+
+
 def acknowledgements_return_until_they_are_removed(opening: Opening) -> None:
     """An acknowledgement replaces the one before, and its object may be a link with two long names."""
     store, other = led(opening), opening()
@@ -921,6 +931,7 @@ CASES: tuple[Case, ...] = (
     archives_return_in_parts,
     old_messages_are_pruned,
     last_uses_return_and_are_pruned,
+    the_latest_events_of_the_fleet_come_first,
     acknowledgements_return_until_they_are_removed,
     pruning_goes_by_age,
     use_is_stored_for_less_time_the_shorter_the_steps,

@@ -288,6 +288,10 @@ class MemoryStore:
         )
         return _by_key(found)[: min(limit, MAX_ROWS)]
 
+    def fleet_events(self, limit: int) -> list[Event]:
+        """Return the latest events of the fleet, newest first."""
+        return _by_key(row for row in self._rows(Event) if not row.job_id)[::-1][: min(limit, MAX_ROWS)]
+
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
         """Return the use of an idempotency key."""
         return self._row(IdempotencyKey, (tenant, key))

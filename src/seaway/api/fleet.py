@@ -22,6 +22,7 @@ from seaway.api.http.queries import (
 )
 from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
+from seaway.api.hub import Subscription
 from seaway.application.fleet.link_history import NS, steps_of
 from seaway.application.fleet.usage_history import UsageReport
 from seaway.application.ports.store import MAX_ROWS, Store
@@ -30,6 +31,7 @@ from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.facts import Facts
 from seaway.domain.usage import UsageBy, UsageSpan
+from seaway.wire.events import RecentEvents, event_fields
 from seaway.wire.facts import FactsIn, FactsPatch, facts_document
 from seaway.wire.fields import at_ns
 from seaway.wire.fleet import (
@@ -175,6 +177,20 @@ async def list_gateways(request: Request) -> Response:
     pipeline = pipeline_of(request)
     sides = await pipeline.threads.read(pipeline.plane.overview.sides)
     return json_reply({"gateways": [gateway_fields(name, side) for name, side in sides.items()]})
+
+
+@operation(routes, "GET", "/fleet/events", Role.VIEWER, {200: RecentEvents})
+async def list_fleet_events(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of events.")] = 20,
+) -> Response:
+    """List the latest events of the fleet, newest first: of clusters, cordons, queues, policies, agents and paths.
+
+    Tokens of a tenant do not see those of queues, pools, tenants and policies.
+    """
+    pipeline, wanted = pipeline_of(request), Subscription("", "", bool(caller_of(request).tenant))
+    rows = await pipeline.threads.read(pipeline.plane.store.fleet_events, limit)
+    return json_reply({"events": [event_fields(row) for row in rows if wanted.wants(row)]})
 
 
 @operation(routes, "GET", "/fleet/history/clusters", Role.VIEWER, {200: ClusterHistory})

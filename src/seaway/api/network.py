@@ -108,9 +108,10 @@ async def delete_network(request: Request, force: Force = False) -> Response:
 @operation(routes, "GET", "/network/agents", Role.VIEWER, {200: AgentList})
 async def list_agents(request: Request) -> Response:
     """List the agents of all gateways with their state and their counters of reports."""
-    network = plane_of(request).network
-    agents = [agent_fields(each) for each in network.agents.views()]
-    return json_reply({"version": str(network.configuration.version), "agents": agents})
+    plane = plane_of(request)
+    agents = [agent_fields(each) for each in plane.network.agents.views()]
+    version, links = str(plane.network.configuration.version), plane.overview.link_states()
+    return json_reply({"version": version, "agents": agents, "links": links})
 
 
 @operation(

@@ -128,6 +128,7 @@ class Methods:
     measured_links = verb(fleet_calls.measured_links)
     gateways = verb(fleet_calls.gateways)
     cluster_history = pages(fleet_calls.cluster_history)
+    fleet_events = verb(fleet_calls.fleet_events)
     usage_history = verb(fleet_calls.usage_history)
     link_history = pages(fleet_calls.link_history)
     link_steps = verb(fleet_calls.link_steps)

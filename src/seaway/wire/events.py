@@ -47,6 +47,12 @@ class EventList(Shown):
     """Cursor of the next page: send it as `after`; null on the last page."""
 
 
+class RecentEvents(Shown):
+    """Latest events of the fleet, newest first."""
+
+    events: list[EventOut]
+
+
 def event_fields(event: Event) -> dict[str, Any]:
     """Return the fields of `EventOut` for an event."""
     return fields_of(

@@ -103,6 +103,8 @@ class AgentList(Shown):
     version: str
     """Version of the network configuration."""
     agents: list[AgentOut]
+    links: dict[str, int] = Field(default_factory=dict)
+    """Number of links by state: measured, stale (no recent round), unknown, or reported by a cluster."""
 
 
 class GatewayConfigOut(Shown):

@@ -21,6 +21,8 @@ async def test_what_is_wrong_is_asked_to_those_who_may_see_it(rig: Rig) -> None:
     for _ in range(int(300 / EVERY_S) + 1):
         rig.plane.alerts.look()
         rig.clock.advance_s(EVERY_S)
+    rig.step(1)  # clusters answer
+    rig.plane.alerts.look()
     for role, reported in (("operator", ["SeawayQueueLong"]), ("other", ["SeawayQueueLong"]), ("viewer", [])):
         async with rig.client(role) as client:
             answer = await client.get("/api/v1/alerts")
@@ -43,6 +45,8 @@ async def test_a_queue_at_its_limit_is_reported(rig: Rig) -> None:
     for _ in range(int(3600 / EVERY_S) + 1):
         rig.plane.alerts.look()
         rig.clock.advance_s(EVERY_S)
+    rig.step(1)  # clusters answer
+    rig.plane.alerts.look()
     for role, reported in (("other", ["SeawayQueueLong", "SeawayQueueAtLimit"]), ("viewer", [])):
         async with rig.client(role) as client:
             answer = await client.get("/api/v1/alerts")
@@ -58,6 +62,8 @@ async def test_an_operator_acknowledges_an_alert_until_it_clears(rig: Rig) -> No
     for _ in range(int(300 / EVERY_S) + 1):
         rig.plane.alerts.look()
         rig.clock.advance_s(EVERY_S)
+    rig.step(1)  # clusters answer
+    rig.plane.alerts.look()
     path, alert = "/api/v1/alerts/acknowledge", {"name": "SeawayQueueLong", "of": "theirs"}
     async with rig.client("other") as user, rig.client("operator") as client:
         assert (await user.post(path, json=alert)).status_code == 403
@@ -76,3 +82,16 @@ async def test_an_operator_acknowledges_an_alert_until_it_clears(rig: Rig) -> No
         rig.plane.alerts.look()
         assert (await client.get("/api/v1/alerts")).json()["alerts"] == []
         assert (await client.post(path, json=alert)).status_code == 404
+
+
+async def test_the_latest_changes_of_the_fleet_are_listed(rig: Rig) -> None:
+    """Newest first; users of a tenant do not see changes of queues."""
+    async with rig.client("operator") as client, rig.client("viewer") as viewer:
+        assert (await client.post("/api/v1/cordons", json={"cluster": "a", "reason": "disk"})).is_success
+        assert (await client.put("/api/v1/queues/night", json={})).is_success
+        listed = (await client.get("/api/v1/fleet/events", params={"limit": 2})).json()["events"]
+        assert [each["kind"] for each in listed] == ["queue", "cordoned"]
+        seen = (await viewer.get("/api/v1/fleet/events")).json()["events"]
+        assert "queue" not in {each["kind"] for each in seen}
+        assert "cordoned" in {each["kind"] for each in seen}
+        assert (await viewer.get("/api/v1/fleet/events", params={"limit": 0})).status_code == 422

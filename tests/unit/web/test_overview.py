@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.application.fleet.usage_history import UsageReport, UsageSeries, UsageStep
 from seaway.application.monitoring.alerts import Alert
 from seaway.application.monitoring.rules import ALL, CLUSTER_UNREACHABLE
 from seaway.domain.facts import Facts, Location
 from seaway.domain.queues import Queue
+from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.web.fragment import written
-from seaway.web.pages.fleet.alerts import FRESH_S, alerts
-from seaway.web.pages.fleet.overview import Seen, health_of, tiles_of, tour_of
+from seaway.web.pages.fleet.alerts import FRESH_S, Seen, alerts
+from seaway.web.pages.fleet.overview import health_of, tiles_of, tour_of
 from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
 from seaway.wire.facts import FactsIn, FactsOut, facts_fields
-from seaway.wire.fleet import AmountOut, ClusterOut
+from seaway.wire.fleet import AmountOut, ClusterOut, UsageHistoryOut, usage_fields
 from seaway.wire.job_out import JobCount
+from seaway.wire.network_views import AgentList
 from seaway.wire.queues import QueueList, queue_fields
 from seaway.wire.tokens import TokenList
 
@@ -170,3 +173,20 @@ def test_a_cluster_that_does_not_answer_is_reported_before_it_counts_as_stale() 
     assert (said["key"], said["by"]) == ("SeawayClusterUnreachable berlin", "ada")
     shown = {str(each["label"]): each["figure"] for each in health_of(Seen([silent], {}), words)}
     assert shown["Clusters that do not answer"] == "1"
+
+
+def test_the_line_of_a_day_and_old_links_are_part_of_the_figures() -> None:
+    """The line goes from idle at the bottom to full at the top; one sample is no line. Unknown links count as old."""
+    words = Words()
+
+    def shown(*used: int) -> str:
+        steps = [UsageStep(at, 1000, each) for at, each in enumerate(used)]
+        fields = usage_fields(UsageBy.FLEET, UsageSpan.DAY, UsageReport(0, 9, [UsageSeries("", steps, 1)], None))
+        seen = Seen([cluster()], {}, history=UsageHistoryOut.model_validate(fields))
+        return written("tiles", words, tiles=list(tiles_of(seen, words)))
+
+    assert 'points="0.0,19.0 50.0,10.0 100.0,1.0"' in shown(0, 500, 1000)
+    assert "polyline" not in shown(500)
+    agents = AgentList(version="1", agents=[], links={"measured": 4, "stale": 2, "unknown": 1, "reported": 6})
+    found = {each["label"]: (each["figure"], each["level"]) for each in health_of(Seen([], {}, agents=agents), words)}
+    assert found["Links without fresh measurements"] == ("3", "bad")

@@ -237,6 +237,11 @@ class SqlStore:
             question = question.where(EVENTS.c.job_id == (codec.number(job_id) or -1))
         return self._read(codec.read_event, question.order_by(EVENTS.c.id).limit(min(limit, MAX_ROWS)))
 
+    def fleet_events(self, limit: int) -> list[Event]:
+        """Return the latest events of the fleet, newest first."""
+        question = select(EVENTS).where(EVENTS.c.job_id == 0).order_by(EVENTS.c.id.desc()).limit(min(limit, MAX_ROWS))
+        return self._read(codec.read_event, question)
+
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
         """Return the use of an idempotency key."""
         found = self._read(codec.read_key, select(KEYS).where(KEYS.c.tenant == tenant, KEYS.c.key == key))

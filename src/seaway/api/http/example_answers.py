@@ -245,6 +245,21 @@ ANSWERS: dict[str, Any] = {
         ],
         "next": None,
     },
+    "RecentEvents": {
+        "events": [
+            {
+                "id": 4712,
+                "at": _AT,
+                "kind": "cluster",
+                "reason": "berlin answers (it was stale)",
+                "actor": "controller",
+                "tenant": "",
+                "job_id": "",
+                "state": "",
+                "attempt": 0,
+            }
+        ]
+    },
     "AttemptList": {
         "attempts": [
             {

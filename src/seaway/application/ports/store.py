@@ -247,6 +247,9 @@ class Store(Protocol):
     def events(self, after: int, limit: int, *, tenant: str = "", job_id: str = "") -> list[Event]:
         """Return events with an ID above `after`, in order; optionally of one tenant and the fleet, or of one job."""
 
+    def fleet_events(self, limit: int) -> list[Event]:
+        """Return the latest events of the fleet, newest first."""
+
     def key(self, tenant: str, key: str) -> IdempotencyKey | None:
         """Return the record of a used idempotency key."""
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from seaway.wire.events import RecentEvents
     from seaway.wire.fleet import (
         ClusterHistory,
         ClusterList,
@@ -51,6 +52,7 @@ CORDON: Answer[CordonOut] = Model(_WIRE, "CordonOut")
 CORDONS: Answer[CordonList] = Model(_WIRE, "CordonList")
 CLUSTER_HISTORY: Answer[ClusterHistory] = Model(_WIRE, "ClusterHistory")
 LINK_HISTORY: Answer[LinkHistory] = Model(_WIRE, "LinkHistory")
+RECENT_EVENTS: Answer[RecentEvents] = Model("seaway.wire.events", "RecentEvents")
 USAGE_HISTORY: Answer[UsageHistoryOut] = Model(_WIRE, "UsageHistoryOut")
 LINK_STEPS: Answer[LinkSteps] = Model(_WIRE, "LinkSteps")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
@@ -142,6 +144,11 @@ def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = N
     """List samples of the allocation of clusters, oldest first, from the moment `since` on."""
     query = {"cluster": cluster or None, "since": since or None, "limit": _size(limit)}
     return Paged(get("/fleet/history/clusters", CLUSTER_HISTORY, query), "samples", limit=limit)
+
+
+def fleet_events(limit: int | None = None) -> Call[RecentEvents]:
+    """List the latest events of the fleet, newest first."""
+    return get("/fleet/events", RECENT_EVENTS, {"limit": limit})
 
 
 def usage_history(

@@ -1,8 +1,9 @@
-"""Texts and links of alerts on the overview."""
+"""Answers that the overview shows, and the texts and links of its alerts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -11,9 +12,12 @@ from seaway.web import words as figures
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.web.pages.fleet.overview import Seen
-    from seaway.wire.alerts import AlertOut
-    from seaway.wire.fleet import ClusterOut
+    from seaway.wire.alerts import AlertList, AlertOut
+    from seaway.wire.fleet import ClusterOut, UsageHistoryOut
+    from seaway.wire.job_out import JobCount
+    from seaway.wire.network_views import AgentList
+    from seaway.wire.queues import QueueList
+    from seaway.wire.tokens import TokenList
 
 FRESH_S = 5
 """Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
@@ -26,6 +30,27 @@ QUARTER_MIN = 15
 
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 """Style of alerts by severity."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """Latest answer of each call.
+
+    Attributes
+    ----------
+    failed, late
+        Jobs that failed within a day, and waiting jobs that were submitted more than an hour ago.
+    """
+
+    clusters: list[ClusterOut]
+    states: dict[str, int]
+    agents: AgentList | None = None
+    wrong: AlertList | None = None
+    failed: JobCount | None = None
+    late: JobCount | None = None
+    queues: QueueList | None = None
+    tokens: TokenList | None = None
+    history: UsageHistoryOut | None = None
 
 
 def answers(cluster: ClusterOut) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -17,19 +16,16 @@ from seaway.domain.errors import SeawayError
 from seaway.web import words as figures
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
-from seaway.web.pages.fleet.alerts import FRESH_S, alerts, answers, minutes_ago
+from seaway.web.pages.fleet.alerts import FRESH_S, Seen, alerts, answers, minutes_ago
 from seaway.web.parts.cordon import on_act
 from seaway.web.reasons import ORDER
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
-    from seaway.wire.alerts import AlertList
-    from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut
+    from seaway.wire.events import RecentEvents
+    from seaway.wire.fleet import AmountOut, ClusterList, UsageHistoryOut
     from seaway.wire.job_out import JobCount
-    from seaway.wire.network_views import AgentList
-    from seaway.wire.queues import QueueList
-    from seaway.wire.tokens import TokenList
 
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
@@ -41,25 +37,22 @@ AGED_S, COUNT_S = 10.0, 60.0
 
 DAY_MIN, HOUR_MIN = 1440, 60
 
+HISTORY_S = 30.0
+"""Interval of queries of the past use of GPUs, seconds."""
 
-@dataclass(slots=True)
-class Seen:
-    """Latest answer of each call.
+MIN_POINTS = 2
+"""Minimum number of samples of a line."""
 
-    Attributes
-    ----------
-    failed, late
-        Jobs that failed within a day, and waiting jobs that were submitted more than an hour ago.
-    """
+RECENT = 8
+"""Number of recent changes."""
 
-    clusters: list[ClusterOut]
-    states: dict[str, int]
-    agents: AgentList | None = None
-    wrong: AlertList | None = None
-    failed: JobCount | None = None
-    late: JobCount | None = None
-    queues: QueueList | None = None
-    tokens: TokenList | None = None
+PAGES = {
+    **dict.fromkeys(("network", "agent", "path"), "/network"),
+    **dict.fromkeys(("queue", "pool", "tenant"), "/queues"),
+    "policy": "/policies",
+    "reservation": "/schedule",
+}
+"""Pages of events by their kind; all others belong to clusters."""
 
 
 async def build(visit: Visit) -> None:
@@ -75,6 +68,7 @@ class _Overview:
         self._seen, self._counting = Seen([], {}), Latest(visit)
         self._tour, self._alerts = Fragment("tour", visit.words), Fragment("alerts", visit.words)
         self._health, self._tiles = Fragment("tiles", visit.words), Fragment("tiles", visit.words)
+        self._recent = Fragment("recent", visit.words)
         self._clusters, self._states = Fragment("clusters", visit.words), Fragment("job_states", visit.words)
         on_act(self._alerts, lambda _, name: self._acknowledge(name))
 
@@ -90,6 +84,8 @@ class _Overview:
                 await visit.follow(service.tokens(), self._into("tokens"), SLOW_REFRESH_S)
         await visit.follow(network.agents(), self._into("agents"), SLOW_REFRESH_S)
         await visit.follow(service.alerts(), self._into("wrong"), SLOW_REFRESH_S)
+        await visit.follow(fleet.usage_history("fleet", "day", limit=1), self._into("history"), HISTORY_S)
+        await visit.follow(fleet.fleet_events(RECENT), self._on_events, SLOW_REFRESH_S)
         ui.timer(COUNT_S, self._count)
         ui.timer(AGED_S, self._draw)
 
@@ -102,6 +98,11 @@ class _Overview:
         self._seen.states = value.states
         self._states.show_of([value], lambda: _states(value))
         self._draw()
+
+    def _on_events(self, value: RecentEvents) -> None:
+        links = [PAGES.get(each.kind, "/fleet") for each in value.events]
+        events = list(zip(value.events, links, strict=True))
+        self._recent.show_of([value], lambda: {"events": events}, time.monotonic() // COUNT_S)
 
     def _into(self, field: str) -> Callable[[object], None]:
         """Return a function that stores an answer in a field."""
@@ -129,7 +130,7 @@ class _Overview:
     def _draw(self) -> None:
         seen, words, may = self._seen, self.words, self.visit.may("operator")
         self._tour.show(steps=list(tour_of(seen, words)) if may else [])
-        self._tiles.show_of([seen.clusters, seen.states], lambda: {"tiles": list(tiles_of(seen, words))})
+        self._tiles.show_of([seen.clusters, seen.states, seen.history], lambda: {"tiles": list(tiles_of(seen, words))})
         self._health.show(tiles=list(health_of(seen, words)))
         self._alerts.show_of(
             [seen.clusters, seen.agents, seen.wrong],
@@ -143,6 +144,7 @@ def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     """Yield the numbers of what is not in order."""
     up = [each for each in seen.clusters if each.state == "up"]
     lost = sum(each.state == "lost" for each in seen.agents.agents) if seen.agents else 0
+    old = sum(seen.agents.links.get(state, 0) for state in ("stale", "unknown")) if seen.agents else 0
     failed = {"state": "failed", "ended_from": minutes_ago(DAY_MIN), "sort": "-ended"}
     late = {"state": ",".join(WAITING), "submitted_until": minutes_ago(HOUR_MIN), "sort": "submitted"}
     for href, label, number in (
@@ -152,6 +154,7 @@ def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         (f"/jobs?{urlencode(late)}", words("Waiting for more than an hour"), seen.late.total if seen.late else 0),
         ("/fleet", words("Clusters that do not answer"), sum(not answers(each) for each in seen.clusters)),
         ("/network", words("Gateways whose agent is silent"), lost),
+        ("/network", words("Links without fresh measurements"), old),
     ):
         yield {**_tile(href, label, figures.count(number, words.locale)), "level": "bad" if number else "good"}
 
@@ -211,7 +214,8 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         free = words("{free} free", free=write(sum(max(getattr(each, name).free, 0) for each in taking), locale))
         share = figures.share(used, total) if up else None
         figure = "–" if share is None else figures.percent(share, locale)
-        yield _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
+        tile = _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
+        yield tile | {"line": _line_of(seen.history)} if name == "gpu_milli" else tile
     waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
@@ -219,6 +223,17 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     hidden = words("{n} without answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
     yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
     yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
+
+
+def _line_of(history: UsageHistoryOut | None) -> str:
+    """Return the allocated share of GPU cores over a day, as points of a line in a box of 100 by 20."""
+    series = history.series[0].steps if history and history.series else []
+    shares = [step.gpu_milli_used / step.gpu_milli if step.gpu_milli else 0.0 for step in series]
+    if len(shares) < MIN_POINTS:
+        return ""
+    return " ".join(
+        f"{100 * at / (len(shares) - 1):.1f},{19 - 18 * min(share, 1):.1f}" for at, share in enumerate(shares)
+    )
 
 
 def _without(unreachable: list[str], words: Words) -> str:
@@ -231,7 +246,16 @@ def _without(unreachable: list[str], words: Words) -> str:
 def _tile(
     href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None
 ) -> dict[str, object]:
-    return {"href": href, "label": label, "figure": figure, "of": of, "note": note, "share": share, "level": ""}
+    return {
+        "href": href,
+        "label": label,
+        "figure": figure,
+        "of": of,
+        "note": note,
+        "share": share,
+        "level": "",
+        "line": "",
+    }
 
 
 def _noted(*said: str) -> str:
