@@ -291,16 +291,14 @@ def usage_columns(by: str) -> tuple[Column, ...]:
     ]
     if by in ("fleet", "cluster"):
         columns.insert(3, Column("GPUS", lambda each: mean(milli(each, "gpu_milli")), right=True))
-    if by != "cluster":
-        columns += [
-            Column("WAITING", lambda each: mean([1000 * step["waiting"] for step in each["steps"]]), right=True),
-            Column("STARTED", lambda each: str(sum(step["started"] for step in each["steps"])), right=True, drop=1),
-            Column("MEAN WAIT", wait, right=True),
-            Column(
-                "LONGEST WAIT",
-                lambda each: seconds(max((step["longest_wait_s"] for step in each["steps"]), default=0)),
-                right=True,
-                drop=3,
-            ),
-        ]
+    waiting = Column("WAITING", lambda each: mean([1000 * step["waiting"] for step in each["steps"]]), right=True)
+    started = Column("STARTED", lambda each: str(sum(step["started"] for step in each["steps"])), right=True, drop=1)
+    longest = Column(
+        "LONGEST WAIT",
+        lambda each: seconds(max((step["longest_wait_s"] for step in each["steps"]), default=0)),
+        right=True,
+        drop=3,
+    )
+    waits = [started, Column("MEAN WAIT", wait, right=True)]
+    columns += waits if by == "cluster" else [waiting, *waits, longest]
     return tuple(columns)

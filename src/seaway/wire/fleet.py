@@ -376,7 +376,7 @@ class UsageStepOut(Shown):
     longest_wait_s: int
     """Longest wait of a job that waited in the step, seconds."""
     started: int
-    """Jobs that were placed in the step."""
+    """Jobs that were placed in the step; of a cluster, jobs that started to run there."""
     mean_wait_s: float | None
     """Mean wait of these jobs, seconds; null without any."""
 

@@ -79,6 +79,28 @@ async def test_a_waiting_job_counts_until_it_is_placed(rig: Rig) -> None:
     assert [each["mean_wait_s"] is None for each in steps] == [False, True, True]
 
 
+async def test_waits_count_in_the_cluster_in_which_the_job_starts(rig: Rig) -> None:
+    """Once per job, at its start, with the wait until its placement; users do not see waits of other tenants' jobs."""
+    first = await rig.submit(resources={**WHOLE, "gpus": 2}, replicas=4)
+    rig.step(4)
+    record(rig)
+    waits = await rig.submit(resources={**WHOLE, "gpus": 2}, replicas=4)
+    rig.step()
+    rig.clock.advance_s(600)
+    async with rig.client("user") as client:
+        assert (await client.post(f"/api/v1/jobs/{first['id']}/cancel")).is_success
+    rig.step(8)
+    async with rig.client("user") as client:
+        assert (await client.get(f"/api/v1/jobs/{waits['id']}")).json()["state"] == "running"
+    record(rig, 2)
+    series = (await asked(rig, by="cluster", span="hour"))["series"]
+    found = {each["name"]: [step["started"] for step in each["steps"]] for each in series}
+    assert found == {"a": [1, 1, 0], "b": [1, 1, 0]}
+    assert all(each["steps"][1]["mean_wait_s"] == pytest.approx(600, abs=5) for each in series)
+    own = (await asked(rig, "user", by="cluster", span="hour"))["series"]
+    assert {step["started"] for each in own for step in each["steps"]} == {0}
+
+
 async def test_a_tenant_sees_its_own_jobs_only(rig: Rig) -> None:
     """The use of clusters is known to all; jobs, waits and queues of others are hidden, and so is their tenant."""
     await rig.submit(resources=WHOLE)

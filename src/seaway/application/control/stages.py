@@ -64,6 +64,9 @@ class Stages:
         Time from the start of the wait to the stored placement, by queue.
     placed, waited_s
         Number of placements, and the sum of the waits before them, by queue and tenant.
+    started_in, waited_in_s
+        Number of jobs that started to run in a cluster, and the sum of their waits until placement, by cluster. A job
+        in several clusters counts in each.
     reached
         Number of jobs that reached each state.
     deployed
@@ -83,6 +86,9 @@ class Stages:
         self.waits: defaultdict[str, Timing] = defaultdict(Timing)
         self.placed: Counter[tuple[str, str]] = Counter()
         self.waited_s: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.started_in: Counter[str] = Counter()
+        self.waited_in_s: defaultdict[str, float] = defaultdict(float)
+        self._last_wait_s: dict[str, float] = {}  # by job that is placed and does not run yet
         self.reached: Counter[JobState] = Counter()
         self.deployed: Counter[tuple[str, Deployed]] = Counter()
         self.reading = False
@@ -95,6 +101,11 @@ class Stages:
         """Count the result of a deployment in these clusters, unless the attempt already ran."""
         if attempt.running_ns is None:
             self.deployed.update((cluster, what) for cluster in clusters)
+        waited_s = self._last_wait_s.pop(attempt.job_id, None) if what is Deployed.RUNNING else None
+        if waited_s is not None:
+            for cluster in clusters:
+                self.started_in[cluster] += 1
+                self.waited_in_s[cluster] += waited_s
 
     def went(self, before: JobRecord | None, job: JobRecord) -> None:
         """Record the change of the state of a job."""
@@ -111,6 +122,7 @@ class Stages:
             self._note(began, job)
         if not (job.state.waits or job.state.placed):
             self._began.pop(job.id, None)
+            self._last_wait_s.pop(job.id, None)
             self.began_ns.pop(job.id, None)
         elif not (began and began.waits and job.state.waits):
             self._began[job.id], self.began_ns[job.id] = job.state, job.changed_ns
@@ -150,6 +162,7 @@ class Stages:
             self.waits[job.spec.queue].note(seconds)
             self.placed[job.spec.queue, job.spec.tenant] += 1
             self.waited_s[job.spec.queue, job.spec.tenant] += max(0.0, seconds)
+            self._last_wait_s[job.id] = max(0.0, seconds)
         elif began is JobState.SCHEDULED:
             self.times[Stage.DISPATCH].note(seconds)
             if job.state is JobState.RUNNING:  # it ran before its cluster confirmed the command

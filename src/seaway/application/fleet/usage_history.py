@@ -50,7 +50,7 @@ class UsageStep:
     longest_wait_s
         Longest wait of a job that waited in the step.
     started, waited_s
-        Number of jobs that were placed, and the sum of their waits.
+        Number of jobs that were placed, and the sum of their waits; of a cluster, jobs that started to run there.
     """
 
     at_ns: int
@@ -137,6 +137,8 @@ class UsageHistory:
         self._interval_s = interval_s
         self._placed: Counter[tuple[str, str]] = Counter()
         self._waited_s: dict[tuple[str, str], float] = {}
+        self._begun: Counter[str] = Counter()
+        self._waited_in_s: dict[str, float] = {}
         self._summed_ns: dict[int, int] = {}  # start of the first step that is not made yet, by the length of steps
         self._stopping = threading.Event()
 
@@ -176,7 +178,7 @@ class UsageHistory:
         tenant, queue
             Only the jobs of a tenant or in a queue; empty for all. They do not apply to clusters.
         own
-            Whether a fleet has the jobs and waits of the tenant only.
+            Whether a fleet has the jobs and waits of the tenant only, and a cluster no waits.
         """
         now_ns = self._clock.now_ns()
         over_ns = span.step_s * NS_PER_S
@@ -189,6 +191,7 @@ class UsageHistory:
         of_queues = replace(wanted, kind=QUEUE, name=queue, tenant=tenant)
         if by is UsageBy.CLUSTER:
             rows = self._rows(span, replace(wanted, kind=CLUSTER, by=("name",)))
+            rows = [replace(row, started=0, waited_s=0) for row in rows] if own else rows
         elif by is not UsageBy.FLEET:
             rows = self._rows(span, replace(of_queues, by=("tenant",) if by is UsageBy.TENANT else ("name",)))
         elif own:
@@ -231,6 +234,7 @@ class UsageHistory:
         with self._controller.lock:
             stages = self._controller.live.stages
             placed, waited_s = stages.placed.copy(), dict(stages.waited_s)
+            begun, waited_in_s = stages.started_in.copy(), dict(stages.waited_in_s)
         fleet = UsageSample(shortest_s, now_ns, FLEET)
         for view in clusters:
             used = measured.get((CLUSTER, view.name, ""))
@@ -244,8 +248,10 @@ class UsageHistory:
                 measured=int(used is not None),
                 gpu_milli_measured=used or 0,
                 running=view.jobs,
+                started=begun[view.name] - self._begun[view.name],
+                waited_s=round(waited_in_s.get(view.name, 0.0) - self._waited_in_s.get(view.name, 0.0)),
             )
-            fleet = _both(fleet, replace(row, samples=0, running=0))
+            fleet = _both(fleet, replace(_without_jobs(row), samples=0))
             yield row
         pairs = {(each.queue, each.tenant): each for each in uses}
         started = placed - self._placed
@@ -270,6 +276,7 @@ class UsageHistory:
             fleet = _both(fleet, replace(_without_gpus(row), samples=0))
             yield row
         self._placed, self._waited_s = placed, waited_s
+        self._begun, self._waited_in_s = begun, waited_in_s
         yield replace(fleet, measured=min(1, fleet.measured))
 
     def _measured(self) -> Mapping[tuple[str, str, str], int]:

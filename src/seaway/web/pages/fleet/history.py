@@ -75,7 +75,8 @@ class _History:
             "gpus": words("GPUs"),
             "measured": words("GPUs in use, as measured"),
             "waiting": words("Waiting jobs"),
-            "waits": words("Waits, in minutes"),
+            "waits": words("Mean waits of started jobs, in minutes"),
+            "longest": words("Longest waits, in minutes"),
         }
 
     def _toggle(self, options: dict[str, str], value: str, label: str, choose: object) -> None:
@@ -117,8 +118,8 @@ class _History:
             drawn = lines.get(name, [])
             panel.set_visibility(sampled and bool(drawn))
             chart.options.clear()
-            unit = {"waits": "min"}.get(name, "")
-            chart.options.update(line_chart(drawn, unit, ends_ms, stacked=stacked and name != "waits"))
+            waits = name in ("waits", "longest")
+            chart.options.update(line_chart(drawn, "min" if waits else "", ends_ms, stacked=stacked and not waits))
             chart.update()
         rows = list(history_rows(found, words))
         self._table.element.set_visibility(bool(rows) and sampled)
@@ -139,10 +140,8 @@ def fleet_lines(found: UsageHistoryOut, words: Words) -> dict[str, list[ChartLin
     return {
         "gpus": gpus,
         "waiting": [ChartLine(words("Waiting jobs"), "var(--high)", _values(steps, "waiting", 1), filled=True)],
-        "waits": [
-            ChartLine(words("Longest wait"), "var(--high)", _values(steps, "longest_wait_s", 60), filled=True),
-            ChartLine(words("Mean wait of started jobs"), "var(--core)", _values(steps, "mean_wait_s", 60)),
-        ],
+        "waits": [ChartLine(words("Mean wait of started jobs"), "var(--core)", _values(steps, "mean_wait_s", 60))],
+        "longest": [ChartLine(words("Longest wait"), "var(--high)", _values(steps, "longest_wait_s", 60), filled=True)],
     }
 
 
@@ -162,8 +161,9 @@ def lines_by_series(found: UsageHistoryOut, words: Words) -> dict[str, list[Char
     charts = {"gpus": lines("gpu_milli_used", 1000)}
     if measured:
         charts["measured"] = lines("gpu_milli_measured", 1000)
+    charts["waits"] = lines("mean_wait_s", 60, filled=False)
     if found.by != UsageBy.CLUSTER:
-        charts |= {"waiting": lines("waiting", 1), "waits": lines("longest_wait_s", 60, filled=False)}
+        charts |= {"waiting": lines("waiting", 1), "longest": lines("longest_wait_s", 60, filled=False)}
     return charts
 
 
