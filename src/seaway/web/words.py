@@ -69,8 +69,19 @@ EVENT_CLAUSES = (
     "{place} does not answer",
     "{place} is not in the fleet any more",
     "{place} does not run it yet",
+    "{place} answers (it was stale)",
+    "{place} answers (it was lost)",
+    "{place} has not answered for {seconds} s and gets no new work",
+    "{place} has not answered for {seconds} s and is given up",
+    "{place} accepts new jobs again",
+    "the agent of {gateway} has not reported for {seconds} s",
+    "the agent of {gateway} reports again",
+    "the agent of {gateway} reports for the first time",
+    "queue {name} removed",
+    "pool {name} removed",
+    "tenant {name}",
 )
-"""Texts of the events of standbys, and of the reasons for a switch, as `PLACEMENT_CLAUSES`."""
+"""Texts of the events of standbys and of the fleet, and of the reasons for a switch, as `PLACEMENT_CLAUSES`."""
 
 
 Clauses = tuple[tuple[str, re.Pattern[str]], ...]

@@ -68,8 +68,8 @@ class _Overview:
         self._seen, self._counting = Seen([], {}), Latest(visit)
         self._tour, self._alerts = Fragment("tour", visit.words), Fragment("alerts", visit.words)
         self._health, self._tiles = Fragment("tiles", visit.words), Fragment("tiles", visit.words)
-        self._recent = Fragment("recent", visit.words)
         self._clusters, self._states = Fragment("clusters", visit.words), Fragment("job_states", visit.words)
+        self._recent = Fragment("recent", visit.words)
         on_act(self._alerts, lambda _, name: self._acknowledge(name))
 
     async def make(self) -> None:
