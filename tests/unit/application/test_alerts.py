@@ -112,8 +112,8 @@ class World:
         for at, each in enumerate(reported):
             nodes, gpus = self.broken.get(each.name, (0, 0))
             reported[at] = replace(each, nodes_not_ready=nodes, gpus_unhealthy=gpus)
-        silent = {"state": ClusterState.LOST, "last_seen_s": 99}
-        return [replace(each, **silent) if each.name in self.lost else each for each in reported]
+        lost = ClusterState.LOST
+        return [replace(each, state=lost, last_seen_s=99) if each.name in self.lost else each for each in reported]
 
     def go_on(self) -> list[tuple[str, str, float]]:
         """Return the faults now."""

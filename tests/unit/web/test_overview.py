@@ -11,7 +11,7 @@ from seaway.domain.facts import Facts, Location
 from seaway.domain.queues import Queue
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.web.fragment import written
-from seaway.web.pages.fleet.alerts import FRESH_S, Seen, alerts
+from seaway.web.pages.fleet.alerts import ANSWERS_S, FRESH_S, Seen, alerts
 from seaway.web.pages.fleet.overview import health_of, tiles_of, tour_of
 from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
@@ -162,9 +162,9 @@ def test_numbers_of_what_is_not_in_order_lead_to_it() -> None:
 
 def test_a_cluster_that_does_not_answer_is_reported_before_it_counts_as_stale() -> None:
     """The page goes by the age of the last answer; a stored alert adds who took care of it, and is not listed twice."""
-    words, silent = Words(), cluster(last_seen_s=FRESH_S + 1)
-    assert CLUSTER_UNREACHABLE.bound == FRESH_S
-    assert alerts(Seen([cluster(last_seen_s=FRESH_S)], {}), words) == []
+    words, silent = Words(), cluster(last_seen_s=ANSWERS_S + 1)
+    assert CLUSTER_UNREACHABLE.bound == ANSWERS_S
+    assert alerts(Seen([cluster(last_seen_s=ANSWERS_S)], {}), words) == []
     (said,) = alerts(Seen([silent], {}), words)
     assert (said["what"], said["href"], said["key"]) == ("berlin does not answer", "/fleet?cluster=berlin", "")
     known = AlertOut.model_validate(alert_fields(Alert(CLUSTER_UNREACHABLE, "berlin", 6, 0)))

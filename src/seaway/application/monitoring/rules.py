@@ -7,8 +7,8 @@ from dataclasses import dataclass
 MINUTE_S = 60
 HOUR_S = 3600
 
-FRESH_S = 5
-"""Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
+ANSWERS_S = 7
+"""Maximum age in seconds of the last answer of a cluster that answers. One without changes answers each 5 s."""
 
 FAILED_WITHIN_S = 15 * MINUTE_S
 """Period of the failed jobs that count, seconds."""
@@ -89,7 +89,7 @@ STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S)
 NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S)
 
 STORE_FAILS = Rule("SeawayStoreFails", "critical", 0, 0)
-CLUSTER_UNREACHABLE = Rule("SeawayClusterUnreachable", "critical", FRESH_S, 0)
+CLUSTER_UNREACHABLE = Rule("SeawayClusterUnreachable", "critical", ANSWERS_S, 0)
 NODES_NOT_READY = Rule("SeawayNodesNotReady", "warning", 0, 0)
 GPUS_UNHEALTHY = Rule("SeawayGPUsUnhealthy", "warning", 0, 0)
 AGENT_LOST = Rule("SeawayAgentLost", "warning", 0, 0)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FRESH_S = 5
 """Maximum age in seconds of a cluster's last answer, up to which the cluster counts as available."""
 
+ANSWERS_S = 7
+"""Maximum age in seconds of the last answer of a cluster that answers."""
+
 CLUSTER_UNREACHABLE, AGENT_LOST = "SeawayClusterUnreachable", "SeawayAgentLost"
 """Alerts that the page reports sooner, from the states of clusters and agents."""
 
@@ -55,7 +58,7 @@ class Seen:
 
 def answers(cluster: ClusterOut) -> bool:
     """Report whether a cluster has answered within the last seconds."""
-    return cluster.state == "up" and cluster.last_seen_s <= FRESH_S
+    return cluster.state == "up" and cluster.last_seen_s <= ANSWERS_S
 
 
 def minutes_ago(minutes: int) -> str:
