@@ -664,6 +664,17 @@ def jobs_can_be_removed_with_all_that_hangs_on_them(opening: Opening) -> None:
     assert len(store.events(0, 10, job_id=stays.id)) == len(store.audit(0, 10)) == 1
 
 
+def the_last_event_before_a_time_is_found(opening: Opening) -> None:
+    """A list since a time begins after the last event before it, also if the clock went back in between."""
+    store = led(opening)
+    assert store.last_event(NOW_NS) == 0
+    times_ns = [NOW_NS, NOW_NS + 5, NOW_NS + 3, NOW_NS + 9]
+    store_all(store, Change(insert=[make.event_of(at_ns=at_ns) for at_ns in times_ns]))
+    first = store.last_event() - 3
+    found = {late: store.last_event(NOW_NS + late) for late in (0, 1, 4, 9, 10)}
+    assert found == {0: 0, 1: first, 4: first + 2, 9: first + 2, 10: first + 3}
+
+
 def events_are_numbered(opening: Opening) -> None:
     """Events without an id get rising ids, those with one keep it, and the next id follows it."""
     store = led(opening)
@@ -924,6 +935,7 @@ CASES: tuple[Case, ...] = (
     putting_replaces_and_deleting_forgives,
     jobs_can_be_removed_with_all_that_hangs_on_them,
     events_are_numbered,
+    the_last_event_before_a_time_is_found,
     pruning_keeps_what_lives,
     tasks_share_the_spec_of_their_array,
     tasks_are_pruned_with_their_array,

@@ -188,10 +188,12 @@ class MemoryStore:
             raise self._failures.pop(0)[0]
         return outcomes
 
-    def last_event(self) -> int:
+    def last_event(self, before_ns: int | None = None) -> int:
         """Return the id of the latest event."""
         self._answer()
-        return self.database.latest[Event]
+        if before_ns is None:
+            return self.database.latest[Event]
+        return max((row.id for row in self._rows(Event) if row.at_ns < before_ns), default=0)
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""

@@ -21,9 +21,12 @@ from seaway.api import hub as hub_module
 from seaway.api import hub as listener_module
 from seaway.api.http import guard as guard_module
 from seaway.api.http.server import make_server, trusted
+from seaway.application.changes import Change
 from seaway.application.login_limit import MAX_FAILURES
+from seaway.application.records import Event
 from seaway.bootstrap.settings import ServerSettings
 from seaway.domain.errors import RejectedError
+from seaway.wire.fields import moment
 from tests.integration.served import TIMEOUT_S, Served, certificate, serving
 from tests.unit.api.rig import JOB, make_rig
 
@@ -87,6 +90,45 @@ def test_stream_resumes_after_the_last_event(served: Served) -> None:
             assert [each["id"] for each in seen] == list(range(last - 4, served.rig.store.last_event() + 1))
         for headers in ({"last-event-id": "x"}, {"last-event-id": "9" * 30}):
             assert client.get("/api/v1/events", headers=headers).status_code == 422
+
+
+def test_events_of_a_time_are_listed_and_followed(served: Served) -> None:
+    """`since` starts lists and streams at a time; a tenant sees its own events and those of the fleet."""
+    with served.client("admin") as client:
+        job = client.post("/api/v1/jobs", json=JOB).json()["id"]
+    now_ns = served.rig.clock.now_ns() + 10**9
+    stored = [Event(now_ns + at, kind, "x", "test", tenant) for at, kind, tenant in (
+        (0, "state", "default"), (5_000, "state", "other"), (9_000, "pool", ""), (9_000, "cluster", ""),
+    )]  # fmt: skip
+    for each in stored:
+        served.rig.plane.writer.commit([Change(insert=[each])])
+    since = {at: moment(now_ns + at) for at in (0, 1_000, 9_000, 10_000)}
+
+    def listed(role: str, **query: str | int) -> list[tuple[str, str]]:
+        with served.client(role) as client:
+            found: list[tuple[str, str]] = []
+            after: int | None = 0
+            while after is not None:
+                page = client.get("/api/v1/events/history", params={"after": after, **query})
+                assert page.status_code == 200, page.text
+                found += [(each["kind"], each["tenant"]) for each in page.json()["events"]]
+                after = page.json()["next"]
+            return found
+
+    all_of = [(each.kind, each.tenant) for each in stored]
+    assert listed("admin", since=since[0]) == listed("admin", since=since[0], limit=1) == all_of
+    assert listed("admin", since=since[1_000]) == all_of[1:]
+    assert listed("admin", since=since[10_000]) == []
+    assert listed("admin", since=since[0], tenant="other") == all_of[1:]
+    assert listed("other", since=since[0]) == [all_of[1], all_of[3]]
+    with served.client("admin") as client:
+        of_job = f"/api/v1/jobs/{job}/events"
+        assert client.get(of_job, params={"since": since[10_000]}).json()["events"] == []
+        assert len(client.get(of_job, params={"since": "2001-01-01T00:00:00Z"}).json()["events"]) == 1
+        for path in ("/api/v1/events/history", of_job, "/api/v1/events"):
+            assert client.get(path, params={"since": "1h"}).status_code == 422
+        with client.stream("GET", "/api/v1/events", params={"since": since[9_000]}) as stream:
+            assert [each["kind"] for each in events(stream.iter_lines(), 2)] == ["pool", "cluster"]
 
 
 def test_stream_reads_older_events_from_the_store(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

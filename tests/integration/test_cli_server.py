@@ -94,6 +94,20 @@ def test_finished_jobs_have_their_times_and_gpu_hours(cli: Cli, job: str) -> Non
         assert (wrong.code, "cannot be used with" in wrong.err) == (2, True), arguments
 
 
+def test_events_since_a_time_are_listed(cli: Cli, job: str) -> None:
+    """Without a job they are those of all jobs and the fleet; a time without events is reported."""
+    since = ("--since", "2001-01-01")
+    listed = cli("events", *since, "-o", "json").body["events"]
+    assert cli("events", "train", *since, "-o", "json").body["events"] == [e for e in listed if e["job_id"] == job]
+    shown = cli("events", *since).out
+    assert (job in shown, "fleet  " in shown) == (True, any(not each["job_id"] for each in listed))
+    for arguments in (("events", "--since", "2100-01-01"), ("events", "train", "--since", "2100-01-01")):
+        none = cli(*arguments)
+        assert (none.code, none.out.strip(), "no events since 2100-01-01" in none.err) == (0, "", True)
+    for wrong in (cli("events"), cli("events", "--since", "soon")):
+        assert (wrong.code, "--since" in wrong.err) == (2, True), wrong.err
+
+
 @pytest.mark.usefixtures("job")
 def test_tables_fit_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a narrow terminal a table drops the least important columns."""

@@ -1,4 +1,4 @@
-"""Live event stream over server-sent events.
+"""Lists of events, and their live stream over server-sent events.
 
 References
 ----------
@@ -14,19 +14,41 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
-from seaway.api.http.pipeline import caller_of
+from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import Word, find, tenant_asked
+from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import Hub, Listener, Subscription
-from seaway.api.job_views import LARGEST_ID
+from seaway.api.job_views import LARGEST_ID, AfterEvent, EventLimit, SinceEvent, begin_of
+from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, SeawayError
+from seaway.wire.events import EventList, event_fields
 
 RETRY = b"retry: 2000\n\n"
 MEDIA_TYPE = "text/event-stream"
 LAST_EVENT = Header("Last-Event-ID", "The last event that you have. Takes precedence over `after`.", 20)
 
+OfTenant = Annotated[Word, Query(description="Filter by tenant; events of the fleet are included.")]
+
 routes = router("events")
+
+
+@operation(routes, "GET", "/events/history", Role.VIEWER, {200: EventList}, errors=(404,))
+async def list_events(
+    request: Request,
+    tenant: OfTenant = "",
+    since: SinceEvent = "",
+    after: AfterEvent = 0,
+    limit: EventLimit = MAX_ROWS,
+) -> Response:
+    """List the stored events of jobs and the fleet, in order. A page may have fewer events than its limit."""
+    pipeline, who = pipeline_of(request), caller_of(request)
+    asked = Subscription(tenant_asked(who, tenant), "", bool(who.tenant))
+    begin = await begin_of(pipeline, since, after)
+    rows = await pipeline.threads.read(pipeline.plane.store.events, begin, limit, tenant=asked.tenant)
+    following = rows[-1].id if len(rows) == limit else None
+    return json_reply({"events": [event_fields(row) for row in rows if asked.wants(row)], "next": following})
 
 
 @operation(routes, "GET", "/events", Role.VIEWER, {200: MEDIA_TYPE}, errors=(404,), headers=(LAST_EVENT,))
@@ -35,8 +57,9 @@ async def follow_events(
     after: Annotated[
         int | None, Query(ge=0, le=LARGEST_ID, description="Begin after this event. Default: only new events.")
     ] = None,
+    since: SinceEvent = "",
     job: Annotated[Word, Query(description="Filter by job: its ID or name.")] = "",
-    tenant: Annotated[Word, Query(description="Filter by tenant; events of the fleet are included.")] = "",
+    tenant: OfTenant = "",
 ) -> Response:
     """Follow events live.
 
@@ -46,6 +69,8 @@ async def follow_events(
     job_id = (await find(request, job)).id if job else ""
     subscription = Subscription(tenant_asked(who, tenant), job_id, bool(who.tenant))
     begin = _last_event(request)
+    if begin is None and since:
+        begin = await begin_of(pipeline_of(request), since, after or 0)
     listener = Listener(who, subscription)
     hub: Hub = request.app.state.hub
     await hub.join(listener)

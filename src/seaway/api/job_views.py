@@ -10,7 +10,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
-from seaway.api.http.pipeline import caller_of, pipeline_of
+from seaway.api.http.pipeline import RequestPipeline, caller_of, pipeline_of
 from seaway.api.http.queries import Moment, find
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
@@ -40,6 +40,10 @@ ContainerName = Annotated[
     ),
 ]
 
+SinceEvent = Annotated[Moment, Query(description="Begin with events of this time, like 2026-11-21T10:00:00Z.")]
+AfterEvent = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only events after this one.")]
+EventLimit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
+
 routes = router("jobs")
 
 
@@ -50,16 +54,21 @@ async def explain_job(request: Request, job: JobRef) -> Response:
     return json_reply(reason_fields(await pipeline.threads.read(pipeline.plane.overview.reason, found)))
 
 
+async def begin_of(pipeline: RequestPipeline, since: str, after: int) -> int:
+    """Return the ID of the event after which a list begins."""
+    if not since:
+        return after
+    return max(after, await pipeline.threads.read(pipeline.plane.store.last_event, at_ns(since)))
+
+
 @operation(routes, "GET", "/jobs/{job}/events", Role.VIEWER, {200: EventList}, errors=(404,))
 async def list_job_events(
-    request: Request,
-    job: JobRef,
-    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only events after this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
+    request: Request, job: JobRef, since: SinceEvent = "", after: AfterEvent = 0, limit: EventLimit = MAX_ROWS
 ) -> Response:
     """List the events of a job, in order."""
     pipeline, found = pipeline_of(request), await find(request, job)
-    rows = await pipeline.threads.read(pipeline.plane.store.events, after, limit, job_id=found.id)
+    begin = await begin_of(pipeline, since, after)
+    rows = await pipeline.threads.read(pipeline.plane.store.events, begin, limit, job_id=found.id)
     following = rows[-1].id if len(rows) == limit else None
     return json_reply({"events": [event_fields(row) for row in rows], "next": following})
 

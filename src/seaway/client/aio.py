@@ -77,7 +77,9 @@ class AsyncClient(Methods):
         """Close all connections."""
         await self._http.aclose()
 
-    async def follow(self, job: str | None = None, *, after: int | None = None) -> AsyncIterator[EventOut]:
+    async def follow(
+        self, job: str | None = None, *, after: int | None = None, since: str = ""
+    ) -> AsyncIterator[EventOut]:
         """Follow events as they happen; resume after a connection loss.
 
         Parameters
@@ -86,15 +88,19 @@ class AsyncClient(Methods):
             Job to follow until it ends; None follows all visible events without end.
         after
             Id of the last known event. None starts with a job's first event or, without a job, with new events.
+        since
+            Time with its zone, such as ``2026-11-21T10:00:00Z``, to start with.
         """
-        async for received in self.listen(job, after=after):
+        async for received in self.listen(job, after=after, since=since):
             yield received.event()
 
-    async def listen(self, job: str | None = None, *, after: int | None = None) -> AsyncGenerator[Observation]:
+    async def listen(
+        self, job: str | None = None, *, after: int | None = None, since: str = ""
+    ) -> AsyncGenerator[Observation]:
         """Follow events as `follow` does, but yield the API's JSON."""
-        feed = Feed(after=after)
+        feed = Feed(after=after, since=since)
         if job is not None:
-            feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0)
+            feed = Feed(str((await self.body(job_calls.job(job)))["id"]), after or 0, since)
         async for received in self._received(feed):
             yield received
 

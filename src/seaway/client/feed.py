@@ -8,6 +8,7 @@ WHATWG HTML Living Standard, section 9.2, Server-sent events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import orjson
@@ -90,10 +91,13 @@ class Feed:
         Id of a job; empty for all visible events.
     after
         Id of the last known event; None for new events only.
+    since
+        Time with its zone; earlier events are skipped, but still end the stream of a job.
     """
 
-    def __init__(self, job_id: str = "", after: int | None = None) -> None:
+    def __init__(self, job_id: str = "", after: int | None = None, since: str = "") -> None:
         self._over = False
+        self._since = since
         self._job_id = job_id
         self._after = after
         self._reader = Reader()
@@ -108,7 +112,8 @@ class Feed:
         headers = {"Accept": "text/event-stream"}
         if self._after is not None:
             headers["Last-Event-ID"] = str(self._after)
-        return Call("GET", f"{PREFIX}/events", Data(), {"job": self._job_id or None}, headers)
+        query = {"job": self._job_id or None, "since": self._since or None}
+        return Call("GET", f"{PREFIX}/events", Data(), query, headers)
 
     def read(self, chunk: bytes) -> list[Observation]:
         """Parse a chunk, and return new events."""
@@ -117,9 +122,14 @@ class Feed:
             if self._over or (self._after is not None and received.id <= self._after):
                 continue
             self._after = received.id
-            fresh.append(received)
+            if not self._since or _time(received.body["at"]) >= _time(self._since):
+                fresh.append(received)
             self._over = bool(self._job_id) and received.body.get("state") in OVER
         return fresh
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 class LogFeed:

@@ -93,7 +93,7 @@ class Client(Methods):
         )
         return client
 
-    def follow(self, job: str | None = None, *, after: int | None = None) -> Iterator[EventOut]:
+    def follow(self, job: str | None = None, *, after: int | None = None, since: str = "") -> Iterator[EventOut]:
         """Follow events as they happen; resume after a connection loss.
 
         Parameters
@@ -102,15 +102,17 @@ class Client(Methods):
             Job to follow until it ends; None follows all visible events without end.
         after
             Id of the last known event. None starts with a job's first event or, without a job, with new events.
+        since
+            Time with its zone, such as ``2026-11-21T10:00:00Z``, to start with.
         """
-        for received in self.listen(job, after=after):
+        for received in self.listen(job, after=after, since=since):
             yield received.event()
 
-    def listen(self, job: str | None = None, *, after: int | None = None) -> Generator[Observation]:
+    def listen(self, job: str | None = None, *, after: int | None = None, since: str = "") -> Generator[Observation]:
         """Follow events as `follow` does, but yield the API's JSON."""
-        feed = Feed(after=after)
+        feed = Feed(after=after, since=since)
         if job is not None:
-            feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0)
+            feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0, since)
         yield from self._received(feed)
 
     def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Generator[str]:

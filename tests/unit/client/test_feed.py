@@ -83,6 +83,18 @@ def test_who_follows_is_reported_once_why_it_waits(ask: AttentionParams) -> None
     assert stub.waits == [f"{name} is the leader; this process is a standby" for name in ("a", "b", "b")]
 
 
+def test_following_since_a_time_skips_what_was_before(ask: AttentionParams) -> None:
+    """Earlier events of a job are not shown, and its end ends the stream even if it was before the time."""
+    late = {**event(4, "running"), "at": "2026-11-21T10:00:01Z"}
+    since = "2026-11-21T11:00:01+01:00"
+    stub = answering(stream(QUEUED, late, event(5, "completed")))
+    assert [each.id for each in ask(stub, "follow", "train", since=since)] == [4]
+    stub = answering(stream(late), problem(401, "revoked"))
+    with pytest.raises(UnauthenticatedError, match="revoked"):
+        ask(stub, "follow", since=since)
+    assert (stub.requests[0].url.params["since"], last_ids(stub)) == (since, [None, "4"])
+
+
 def test_following_all_begins_with_what_comes(ask: AttentionParams) -> None:
     """Without a job, nothing of the past is asked for, and the end of a job is not the end."""
     stub = answering(stream(COMPLETED, event(4, "queued", "other")), problem(401, "revoked"))

@@ -115,9 +115,11 @@ class SqlStore:
         """Store changes in one durable transaction."""
         return self._writer.commit(changes)
 
-    def last_event(self) -> int:
+    def last_event(self, before_ns: int | None = None) -> int:
         """Return the ID of the latest event."""
-        return int(self._rows(select(func.coalesce(func.max(EVENTS.c.id), 0)))[0][0])
+        question = select(EVENTS.c.id).order_by(EVENTS.c.id.desc()).limit(1)
+        found = self._rows(question if before_ns is None else question.where(EVENTS.c.at_ns < before_ns))
+        return int(found[0][0]) if found else 0
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""

@@ -191,8 +191,8 @@ class Store(Protocol):
             If another process is the leader.
         """
 
-    def last_event(self) -> int:
-        """Return the ID of the latest event; 0 if there is none."""
+    def last_event(self, before_ns: int | None = None) -> int:
+        """Return the ID of the latest event, or of the latest before a time; 0 if there is none."""
 
     def job(self, job_id: str) -> JobRecord | None:
         """Return a job."""

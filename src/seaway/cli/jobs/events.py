@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from seaway.cli import arguments
 from seaway.cli.arguments import JOB, Jobs
 from seaway.cli.errors import FAILED, OK, note
 from seaway.cli.output import Output, OutputOption, console, show
@@ -24,7 +25,7 @@ TAIL = 20
 """Number of log lines to print from the end of a failed job's log."""
 
 
-def attach(client: Client, job: Body, *, after: int = 0, until_running: bool = False) -> int:
+def attach(client: Client, job: Body, *, after: int = 0, since: str = "", until_running: bool = False) -> int:
     """Follow a job until it ends, or until it runs if it is a service or `until_running`.
 
     Returns
@@ -40,7 +41,7 @@ def attach(client: Client, job: Body, *, after: int = 0, until_running: bool = F
     state = str(job["state"])
     try:
         with _live(out, job) as status:
-            for received in client.listen(job["id"], after=after):
+            for received in client.listen(job["id"], after=after, since=since):
                 state = _said(out, status, job, received.body) or state
                 if until_running and state == "running":
                     return OK
@@ -91,38 +92,48 @@ def events(
     context: typer.Context,
     job: Annotated[str | None, JOB] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new events until the job ends.")] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only events since 1h or 2d ago, a date like 2026-11-21, or 2026-11-21T10:00:00Z. "
+            "Without a zone, in the time zone of this machine.",
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the timeline of a job: each event with its time, reason and actor.
 
-    With -f, follow new events until the job ends, and exit with 1 if it did not complete. Without a job, -f follows
-    all events that are visible to you. With -o json, each event is one line.
+    With -f, follow new events until the job ends, and exit with 1 if it did not complete. Without a job, --since and
+    -f show all events of jobs and the fleet that are visible to you. With -f -o json, each event is one line.
 
     [bold]Examples[/bold]
 
       [cyan]seaway events train[/cyan]
+      [cyan]seaway events --since 1h[/cyan]
       [cyan]seaway events -f train[/cyan]
       [cyan]seaway events -f -o json | jq .reason[/cyan]
     """
     from seaway.client.calls import jobs as calls
 
-    if job is None and not follow:
-        raise RejectedError("name a job, or follow all with -f", where="JOB")
+    if job is None and not (follow or since):
+        raise RejectedError("name a job, list all of a time with --since 1h, or follow all with -f", where="JOB")
+    start = arguments.moment(since, "--since") if since else ""
     with connect(context) as client:
         if not follow:
-            body = whole(client, calls.events(job or ""))
+            body = whole(client, calls.events(job, since=start))
             show(
                 output,
                 body,
-                lambda wide: _picture(body, wide=wide),
+                lambda wide: _picture(body, named=wide or job is None),
                 lambda: (str(each["id"]) for each in body["events"]),
             )
+            if not body["events"]:
+                note(f"no events since {start}")
         elif job is None or output is Output.JSON:
-            _follow(client, job, output)
+            _follow(client, job, output, start)
         else:
-            from seaway.cli.jobs.events import attach
-
-            raise typer.Exit(attach(client, client.body(calls.job(job))))
+            raise typer.Exit(attach(client, client.body(calls.job(job)), since=start))
 
 
 def wait(
@@ -158,22 +169,22 @@ def wait(
         raise typer.Exit(FAILED)
 
 
-def _picture(body: Body, *, wide: bool) -> RenderableType:
+def _picture(body: Body, *, named: bool) -> RenderableType:
     from rich.console import Group
 
     from seaway.terminal.words import line
 
-    return Group(*(line(each, dated=True, named=wide) for each in body["events"]))
+    return Group(*(line(each, dated=True, named=named) for each in body["events"]))
 
 
-def _follow(client: Client, job: str | None, output: Output) -> None:
+def _follow(client: Client, job: str | None, output: Output, since: str) -> None:
     from seaway.cli.remote import retry_longer
     from seaway.terminal.words import line
 
     out = console()
     retry_longer(client)
     try:
-        for received in client.listen(job):
+        for received in client.listen(job, since=since):
             if output is Output.JSON:
                 import orjson
 

@@ -280,9 +280,18 @@ def explain(job: str) -> Call[ReasonOut]:
     return get(f"/jobs/{part(job)}/explain", REASON)
 
 
-def events(job: str, *, after: int = 0) -> Paged[EventOut]:
-    """List the events of a job in order; only those after event `after`."""
-    return Paged(get(f"/jobs/{part(job)}/events", EVENTS, {"after": after}), "events")
+def events(job: str | None = None, *, after: int = 0, since: str = "") -> Paged[EventOut]:
+    """List the events of a job in order, or all visible ones.
+
+    Parameters
+    ----------
+    after
+        ID of an event; only those after it.
+    since
+        A time with its zone, such as ``2026-11-21T10:00:00Z``; only events from it on.
+    """
+    path = "/events/history" if job is None else f"/jobs/{part(job)}/events"
+    return Paged(get(path, EVENTS, {"after": after, "since": since or None}), "events")
 
 
 def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None = None) -> Call[AttemptList]:
