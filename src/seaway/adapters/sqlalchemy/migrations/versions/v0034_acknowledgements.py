@@ -1,12 +1,12 @@
-"""Migration 33: acknowledgements of alerts."""
+"""Migration 34: acknowledgements of alerts."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0033"
-down_revision = "0032"
+revision = "0034"
+down_revision = "0033"
 branch_labels = None
 depends_on = None
 
