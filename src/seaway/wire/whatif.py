@@ -333,6 +333,8 @@ class WhatIfOut(Shown):
     """Waiting or submitted jobs that would run."""
     stopped: list[MoveOut]
     """Running jobs that would have to wait."""
+    shrunk: list[MoveOut] = Field(default_factory=list)
+    """Elastic jobs that would continue with fewer replicas."""
     waiting: list[MoveOut]
     """Waiting or submitted jobs that would wait."""
     waits: WaitChangesOut | None = None
@@ -354,6 +356,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "moved": [_move(each) for each in answer.moved],
         "started": [_move(each) for each in answer.started],
         "stopped": [_move(each) for each in answer.stopped],
+        "shrunk": [_move(each) for each in answer.shrunk],
         "waiting": [_move(each) for each in answer.waiting],
         "waits": _waits(answer.waits),
         "trace": _trace(answer.trace) if answer.trace else None,

@@ -341,3 +341,33 @@ def test_a_job_of_a_question_displaces_as_in_its_queue() -> None:
     (stopped,) = answer.stopped
     assert stopped.job_id in running[1:]
     assert not what_if(made).ask(Question(jobs=(replace(asked, priority=0),))).started
+
+
+def test_elastic_jobs_of_a_question_shrink_as_in_the_loop() -> None:
+    """They shrink before another job would wait, by as many replicas as are needed, down to the minimum in all.
+
+    If a job is asked for in earnest, the same happens.
+    """
+    made = scene(fleet(cluster(node(*[gpu()] * 4), name="alpha")))
+    made.plane.operations.put_queue(Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY), "ada")
+    made.submit(name="rigid", queue="x", expected_duration_s=1000)
+    elastic = made.submit(name="elastic", queue="x", replicas=8, min_replicas=1, max_replicas=8)
+    made.plane.run(100)
+    assert len(made.plane.attempt(elastic).placements) == 3
+    asked = [spec(name=f"u{at}", queue="x", priority=5, expected_duration_s=500) for at in range(2)]
+    for most in (1, 2):
+        answer = what_if(made).ask(Question(jobs=tuple(asked[:most]), window_s=500))
+        (shrunk,) = answer.shrunk
+        assert (shrunk.job_id, len(shrunk.before), len(shrunk.after)) == (elastic, 3, 3 - most)
+        assert not answer.stopped
+        assert len(answer.started) == most
+        assert "1 elastic job would shrink" in answer.message
+        assert (answer.after.placed, answer.after.allocation_percent) == (2 + most, 100)
+        assert of(answer.waits.queues, "x").after.gpu_share == pytest.approx(1, abs=0.02), "what it gives up counts"
+    assert shrunk.why == "shrinks by 2 replicas for job 'u0' of queue 'x' and 1 more"
+    answer = what_if(made).ask(Question(jobs=(*asked, replace(asked[0], name="u2"))))
+    assert [(each.job, each.why) for each in answer.stopped] == [("rigid", "displaced by job 'u2' of queue 'x'")]
+    assert [len(each.after) for each in answer.shrunk] == [1]
+    made.plane.submit(*asked)
+    made.plane.run(30)
+    assert (len(made.plane.attempt(elastic).placements), made.job(elastic).attempt) == (1, 1)

@@ -177,6 +177,15 @@ def test_one_job_that_moves_is_a_job(moved: int, said: str) -> None:
     assert sentence_of(answer([], [move(["a/1"], ["b/1"])] * moved), Words()).startswith(said)
 
 
+@pytest.mark.parametrize(("shrunk", "said"), [(1, "1 elastic job would shrink."), (2, "2 elastic jobs would shrink.")])
+def test_elastic_jobs_that_shrink_are_named(shrunk: int, said: str) -> None:
+    """They have a sentence and are in the list with their reason."""
+    fewer = answer([], []).model_copy(update={"shrunk": [move(["a/1", "a/2"], ["a/1"])] * shrunk})
+    shown = variables_of(fewer, Words())
+    assert shown["sentence"].endswith(said)
+    assert [each["kind"] for each in shown["moves"]] == ["shrinks"] * shrunk
+
+
 def test_names_that_are_not_there_are_distinguished() -> None:
     """None is dropped: each is offered, or said to be missing; what is empty names nothing."""
     assert partition_known(["a", " nope", "", "b"], ["a", "b", "c"]) == (["a", "b"], ["nope"])

@@ -430,6 +430,7 @@ ANSWERS: dict[str, Any] = {
         "moved": [{"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], "reason": ""}],
         "started": [],
         "stopped": [],
+        "shrunk": [],
         "waiting": [],
         "waits": {
             "window": "1h",

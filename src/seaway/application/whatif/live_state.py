@@ -9,9 +9,10 @@ from seaway.application.control import pending
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
+from seaway.application.control.scheduler.preemptor import spare_replicas
 from seaway.application.control.tenancy import Names
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.whatif.place import ASKED, Placed, Reserved
+from seaway.application.whatif.place import ASKED, Placed, Reserved, RunningJob
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import QueueChanges
 from seaway.domain.amounts import Amounts, capacity_of, total_of
@@ -123,10 +124,8 @@ def leaving_jobs(
     ]
 
 
-def candidates(
-    copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]
-) -> list[tuple[Candidate, bool]]:
-    """Return the running jobs without those in `left`, and whether the changed queues let each be displaced."""
+def running_jobs(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]) -> list[RunningJob]:
+    """Return the running jobs without those in `left`, as the changed queues let each be displaced."""
     usable, found = {each.name for each in copy.state.clusters}, []
     for attempt, booking in copy.held:
         (job, _), key, spec = copy.jobs[attempt.job_id], (attempt.job_id, attempt.number), attempt.spec
@@ -141,7 +140,9 @@ def candidates(
         lost = node.share_of(attempt.amounts) * ran_s if loses else 0.0
         owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost)
-        found.append((candidate, bool(preemptible and not young and usable.issuperset(attempt.clusters))))
+        may = bool(preemptible and usable.issuperset(attempt.clusters))
+        replicas = spare_replicas(attempt, candidate, copy.snapshot) if may else ()
+        found.append(RunningJob(candidate, may and not young, replicas))
     return found
 
 
@@ -185,23 +186,39 @@ def with_nodes(cluster: Cluster, drained: Collection[tuple[str, str]], added: Se
     return replace(cluster, nodes=(*left, *(node for name, node in added if name == cluster.name)))
 
 
-def move_use(tree: QueueTree, state: PlanState, changes: QueueChanges) -> None:
-    """Count what running jobs hold in the queues in which they would be."""
-    for attempt, user, _ in state.attempts if changes.moved else ():
+def changed_tree(copy: Copy, state: PlanState, changes: QueueChanges) -> QueueTree:
+    """Return the changed queues, in which running jobs count where they would be."""
+    tree = copy.tree
+    tree.set_queues(state.queues, state.tenants)
+    tree.set_capacities(state.capacities)
+    for attempt, user, _ in copy.state.attempts if changes.moved else ():
         spec, key = attempt.spec, (attempt.job_id, attempt.number)
         queue = changes.queue_of(spec.queue, spec.tenant)
         if queue != spec.queue and tree.withdraw(key):
             tree.hold(key, Owner(queue, spec.tenant, user), attempt.amounts)
+    return tree
 
 
 def still_running(
-    state: PlanState, left: Mapping[str, Entry], placed: Mapping[str, Placed], changes: QueueChanges
+    state: PlanState,
+    left: Mapping[str, Entry],
+    placed: Mapping[str, Placed],
+    changes: QueueChanges,
+    shrunk: Mapping[str, Placed],
 ) -> list[tuple[Key, Running]]:
-    """Return what runs after a change. A job that moves to other nodes starts again there."""
+    """Return what runs after a change. A job that moves to other nodes starts again there.
+
+    Parameters
+    ----------
+    shrunk
+        Remaining replicas of elastic jobs that shrink, by ID.
+    """
     found = []
     for key, each in running(state):
         owner = each.owner._replace(queue=changes.queue_of(*each.owner[:2]))
-        if key[0] not in left:
+        if now := shrunk.get(key[0]):
+            found.append((key, Running(owner, now.amounts, now.clusters, each.ends_s, now.placements)))
+        elif key[0] not in left:
             found.append((key, replace(each, owner=owner)))
         elif key[0] in placed:
             lasts_s, now = left[key[0]].max_duration_s, placed[key[0]]

@@ -6,7 +6,7 @@ unless they end before it begins. Jobs that do not fit displace running ones whe
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -135,6 +135,23 @@ class Reserved:
     starts_ns: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A running job that jobs of a question may displace.
+
+    Attributes
+    ----------
+    may_end
+        Whether it may be displaced: it has run for its minimum time.
+    replicas
+        Replicas by which it can shrink.
+    """
+
+    candidate: Candidate
+    may_end: bool
+    replicas: Sequence[Candidate] = ()
+
+
 @dataclass(slots=True)
 class Placer:
     """Placement of jobs in order, each with the policy of its queue, as far as the limits of queues allow.
@@ -161,6 +178,8 @@ class Placer:
         Queues without backfill or with a conservative one, of which a job did not fit.
     displaced
         Keys of running jobs that are displaced, with the job that displaces each.
+    shrunk
+        Replicas of elastic jobs that leave, by the keys of these, each with the job that takes its place.
     """
 
     snapshot: Snapshot
@@ -173,6 +192,7 @@ class Placer:
     limited: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
     displaced: dict[Key, Task] = field(default_factory=dict)
+    shrunk: dict[Key, dict[int, Task]] = field(default_factory=dict)
     _ahead: dict[str, str] = field(default_factory=dict)  # by pool, queue of a job that fits nowhere and has no place
     _infeasible: set[Hashable] = field(default_factory=set)
     _searches: int = 0
@@ -312,18 +332,23 @@ class Placer:
         else:
             self._infeasible.add(task.kind)
 
-    def displace(self, tasks: Iterable[Task], candidates: Sequence[tuple[Candidate, bool]]) -> None:
+    def displace(self, tasks: Iterable[Task], jobs: Sequence[RunningJob]) -> None:
         """Displace running jobs for those that did not fit, first for jobs within the guarantees of their own queues.
+
+        Elastic jobs shrink first.
 
         Parameters
         ----------
         tasks
             Jobs in the order in which they were placed.
-        candidates
-            Running jobs, and whether each has run for its minimum time and may be displaced.
+        jobs
+            Running jobs.
         """
-        left, running = self._may_displace(tasks), {each.key: each for each, _ in candidates}
-        stay = {each.key for each, may in candidates if not may}
+        left, running = self._may_displace(tasks), {each.candidate.key: each.candidate for each in jobs}
+        possible = {each.key: each for other in jobs for each in (*other.replicas, other.candidate)}
+        for other in jobs:
+            if not other.may_end:
+                del possible[other.candidate.key]
         without: set[Hashable] = set()
         searches = 0
         for within in (True, False):
@@ -337,8 +362,7 @@ class Placer:
                 searches += 1
                 own, job, policy = self._own(task), task.allowed, self.policies[task.queue]
                 below = partial(priority_below, node.queue, task.job.priority)
-                may = (each for each in running.values() if each.key not in stay)
-                eligible = [each for each in may if each.priority < below(each.owner.queue)]
+                eligible = [each for each in possible.values() if each.priority < below(each.owner.queue)]
                 with self._held(each for key, each in self.reserved.items() if key != own):
                     rules = DisplacementRules(
                         self.tree, task.owner, job.priority, requested, by_queue(running.values())
@@ -347,10 +371,7 @@ class Placer:
                 if found is None:
                     without.add(alike)
                     continue
-                for victim in found.victims:
-                    running.pop(victim.key).allocation.release(self.snapshot)
-                    self.tree.release(victim.key)
-                    self.displaced[victim.key] = task
+                self._remove(found.victims, task, running, possible)
                 hold_place(self.snapshot, job, found.placements)
                 amounts = held_amounts(task.job.demand, found.placements, self.snapshot.device)
                 self.tree.hold(_key(task), task.owner, amounts)
@@ -358,6 +379,29 @@ class Placer:
                 self.limited.pop(task.job.name, None)
                 if self.reserved.pop(own, None):
                     self._follow()
+
+    def _remove(
+        self, victims: Iterable[Candidate], task: Task, running: dict[Key, Candidate], possible: dict[Key, Candidate]
+    ) -> None:
+        """Remove running jobs and replicas that make room for a job."""
+        shrinks = defaultdict[Key, list[Candidate]](list)
+        for victim in victims:
+            possible.pop(victim.key)
+            victim.allocation.release(self.snapshot)
+            if victim.whole:
+                shrinks[victim.job_key].append(victim)
+                continue
+            del running[victim.key]
+            self.tree.release(victim.key)
+            self.displaced[victim.key] = task
+            self.shrunk.pop(victim.key, None)
+            for each in [each for each in possible.values() if each.whole is victim]:
+                del possible[each.key]
+        for key, gone in shrinks.items():
+            whole = running[key]
+            whole.shrink(gone, (each for each in possible.values() if each.whole is whole))
+            self.tree.hold(key, whole.owner, whole.amounts)
+            self.shrunk.setdefault(key, {}).update((replica, task) for each in gone for replica in each.replicas)
 
     def _may_displace(self, tasks: Iterable[Task]) -> list[Task]:
         """Return the jobs that did not fit and may displace others; of a queue without backfill only the first."""
@@ -399,6 +443,10 @@ class Placer:
             why[job.name] = known.get(kind, "")
         for (job_id, _), task in self.displaced.items():
             why[job_id] = f"displaced by job {task.name!r} of queue {task.queue!r}"
+        for (job_id, _), gone in self.shrunk.items():
+            takers = dict.fromkeys(f"job {each.name!r} of queue {each.queue!r}" for each in gone.values())
+            why[job_id] = f"shrinks by {len(gone)} replica{'s' * (len(gone) > 1)} for {next(iter(takers))}"
+            why[job_id] += f" and {len(takers) - 1} more" if len(takers) > 1 else ""
         return why | self.limited
 
 

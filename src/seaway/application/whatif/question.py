@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from seaway.application.records import Attempt
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, shares_of_gpus
-from seaway.application.whatif.place import ASKED, Placer, Task
+from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import WaitChanges
 from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
 
@@ -129,6 +131,8 @@ class Consequences:
         Waiting or submitted jobs that would run.
     stopped
         Running jobs that would have to wait.
+    shrunk
+        Elastic jobs that would continue with fewer replicas.
     waiting
         Waiting or submitted jobs that would wait.
     message
@@ -146,6 +150,7 @@ class Consequences:
     moved: tuple[Move, ...]
     started: tuple[Move, ...]
     stopped: tuple[Move, ...]
+    shrunk: tuple[Move, ...]
     waiting: tuple[Move, ...]
     message: str
     clusters: tuple[ClusterChange, ...]
@@ -163,8 +168,22 @@ def moves_of(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[
     return moves
 
 
+def shrinks_of(held: Sequence[tuple[Attempt, Allocation]], shrunk: Mapping[str, Placed], placer: Placer) -> list[Move]:
+    """Return the elastic jobs that shrink, each with the replicas before and after."""
+    why = placer.reasons(())
+    return [
+        Move(each.job_id, each.spec.name, where(each.remaining), shrunk[each.job_id].where, why[each.job_id])
+        for each, _ in held
+        if each.job_id in shrunk
+    ]
+
+
 def consequences(
-    moves: Sequence[Move], sums: tuple[Sums, Sums], clusters: tuple[ClusterChange, ...], waits: WaitChanges
+    moves: Sequence[Move],
+    shrunk: Sequence[Move],
+    sums: tuple[Sums, Sums],
+    clusters: tuple[ClusterChange, ...],
+    waits: WaitChanges,
 ) -> Consequences:
     """Return the answer.
 
@@ -182,9 +201,11 @@ def consequences(
         f"{len(started)} of {len(started) + len(left)} waiting jobs would start",
         f"{len(stopped)} running jobs would have to wait",
     ]
+    if shrunk:
+        parts.append(f"{len(shrunk)} elastic {'job' if len(shrunk) == 1 else 'jobs'} would shrink")
     if waits.earlier or waits.later:
         parts.append(f"{waits.earlier} waiting jobs are expected to start earlier, {waits.later} later")
-    return Consequences(*sums, moved, started, stopped, left, ", ".join(parts), clusters, waits)
+    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, ", ".join(parts), clusters, waits)
 
 
 def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:

@@ -19,26 +19,28 @@ from seaway.application.whatif.live_state import (
     Copy,
     Entries,
     add_nodes,
-    candidates,
     changed,
+    changed_tree,
     close_places,
     leaving_jobs,
     left_reserved,
-    move_use,
+    running_jobs,
     still_running,
     with_nodes,
 )
-from seaway.application.whatif.place import Placer, Reserved, Task, where
+from seaway.application.whatif.place import Placed, Placer, Reserved, Task, where
 from seaway.application.whatif.question import (
     Consequences,
     Question,
     changes_of_clusters,
     consequences,
     moves_of,
+    shrinks_of,
     totals,
 )
 from seaway.application.whatif.trace import InTurn, Spread, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.waits import Side, compare, due_jobs
+from seaway.domain.amounts import held_amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
@@ -98,10 +100,7 @@ class WhatIf:
         added = add_nodes(snapshot, question.add_nodes)
         drained = close_places(snapshot, question.drain)
         state = changed(copy.state, changes, names, drained, added)
-        tree = copy.tree
-        tree.set_queues(state.queues, state.tenants)
-        tree.set_capacities(state.capacities)
-        move_use(tree, copy.state, changes)
+        tree = changed_tree(copy, state, changes)
         make = Entries(names, tree, state, copy.refusals)
         entries = [make.again(each, changes) for each in state.entries] if changes else list(state.entries)
         asked = [make.asked(at, spec) for at, spec in enumerate(question.jobs)]
@@ -112,26 +111,29 @@ class WhatIf:
         left = {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt, _ in leaving}
         others = [(each, ()) for each in in_order(state.discipline, tree.copy(), [*entries, *asked])]
         tasks = self._tasks([*((left[each.job_id], where(each.placements)) for each, _ in leaving), *others])
-        running_jobs = candidates(copy, tree, changes, left)
-        queues = {task.queue for task in tasks} | {each.owner.queue for each, may in running_jobs if may}
+        displaceable = running_jobs(copy, tree, changes, left)
+        queues = {task.queue for task in tasks} | {each.candidate.owner.queue for each in displaceable if each.may_end}
         policies = {name: self._policy(question.policy, name, names) for name in queues}
         due = due_jobs(
-            replace(state, entries=[*left.values(), *entries, *asked]), still_running(state, left, {}, changes)
+            replace(state, entries=[*left.values(), *entries, *asked]), still_running(state, left, {}, changes, {})
         )
         placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved), due)
         placer.place(tasks)
-        placer.displace(tasks, running_jobs)
+        placer.displace(tasks, displaceable)
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
         left |= {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt in ended}
         tasks += self._tasks([(left[attempt.job_id], where(attempt.placements)) for attempt in ended])
+        shrunk = _shrunk(copy, placer)
         stopped = [each for job_id, each in left.items() if job_id not in placer.placed]
         state = replace(state, entries=[*stopped, *entries, *asked])
-        after = Side(state, still_running(state, left, placer.placed, changes))
+        after = Side(state, still_running(state, left, placer.placed, changes, shrunk))
         waits = compare(Side(copy.state, running(copy.state)), after, question.window_s)
-        stayed = [where(attempt.placements) for attempt, _ in copy.held if attempt.job_id not in left]
+        held = (attempt for attempt, _ in copy.held if attempt.job_id not in left)
+        stayed = [shrunk[each.job_id].where if each.job_id in shrunk else where(each.placements) for each in held]
         places = [each.where for each in placer.placed.values()]
         answer = consequences(
             moves_of(tasks, placer, waits),
+            shrinks_of(copy.held, shrunk, placer),
             (before, totals(snapshot, len(stayed) + len(places), len(tasks) - len(places))),
             changes_of_clusters(clusters, sums_of(snapshot, [*stayed, *places])),
             waits,
@@ -245,3 +247,13 @@ class WhatIf:
         known = names.queues.get(queue)
         scheduler = self._controller.scheduler
         return scheduler.policy(wanted or (known.policy_spec if known else scheduler.policy_of(queue)))
+
+
+def _shrunk(copy: Copy, placer: Placer) -> dict[str, Placed]:
+    """Return the replicas that do not leave of each elastic job that shrinks, by ID."""
+    found = {}
+    for attempt, _ in copy.held:
+        if gone := placer.shrunk.get((attempt.job_id, attempt.number)):
+            left = tuple(each for each in attempt.remaining if each.replica not in gone)
+            found[attempt.job_id] = Placed(left, held_amounts(attempt.spec.demand, left, copy.snapshot.device))
+    return found

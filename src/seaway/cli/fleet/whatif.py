@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -249,7 +250,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
         parts += _waits(waits, wide=wide)
     if trace := body.get("trace"):
         parts += _replays(trace, wide=wide)
-    kinds = ("moved", "started", "stopped", *(["waiting"] if waiting else []))
+    kinds = ("moved", "shrunk", "started", "stopped", *(["waiting"] if waiting else []))
     moves = [{"what": what, **job} for what in kinds for job in body.get(what, [])]
     if moves:
         shown = moves if wide else moves[:MOST]
@@ -350,7 +351,8 @@ def _figure(value: float | None) -> str:
 
 
 def _places(places: list[str]) -> str:
-    return ", ".join(dict.fromkeys(places)) or "–"
+    counts = Counter(places).items()
+    return ", ".join(f"{place} × {count}" if count > 1 else place for place, count in counts) or "–"
 
 
 MEASURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (

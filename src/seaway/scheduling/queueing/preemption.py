@@ -52,6 +52,7 @@ from seaway.scheduling.columns import (
     NODE_OPEN,
     PLAN_BANDWIDTH,
     PLAN_NODE,
+    PLAN_REPLICA,
     PLAN_REPLICA_BANDWIDTH,
     SLICE_CORE,
     SLICE_DEVICE,
@@ -138,6 +139,24 @@ class Candidate:
     def job_key(self) -> Key:
         """Key of the attempt, also of one of its replicas."""
         return self.whole.key if self.whole else self.key
+
+    @property
+    def replicas(self) -> frozenset[int]:
+        """Numbers of its replicas, or of the one that it is."""
+        return frozenset(self.allocation.decisions[:, PLAN_REPLICA].tolist())
+
+    def shrink(self, gone: Sequence[Candidate], left: Iterable[Candidate]) -> None:
+        """Let replicas of an elastic job leave for good; `left` are the others by which it can shrink."""
+        amounts, keys = dict(self.amounts), {each.key for each in gone}
+        for each in gone:
+            add(amounts, each.amounts, -1)
+        self.amounts, self.spare = amounts, max(0, (self.spare or 0) - len(gone))
+        self.allocation = self.allocation.part(self.replicas.difference(*(each.replicas for each in gone)))
+        self.nodes = self.allocation.nodes
+        self.__post_init__()
+        for each in left:
+            each.spare = self.spare
+            each.before = None if each.before and each.before.key in keys else each.before
 
 
 def replicas_of(whole: Candidate, leaving: Iterable[Sequence[int]], amounts: Mapping[int, Amounts]) -> list[Candidate]:

@@ -539,19 +539,10 @@ class Preemptor:
             booking = booking.part({each.replica for each in attempt.remaining})
             amounts = held_amounts(spec.demand, attempt.remaining, self._state.fleet.snapshot.device)
         candidate = Candidate(key, owner, amounts, booking, booking.nodes, priority, 0.0)
-        replicas = self._replicas(attempt, candidate) if spec.elastic else ()
+        replicas = spare_replicas(attempt, candidate, self._state.fleet.snapshot)
         return _Running(
             attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate, replicas
         )
-
-    def _replicas(self, attempt: Attempt, candidate: Candidate) -> Sequence[Candidate]:
-        """Return the replicas by which an elastic job can shrink."""
-        candidate.spare = max(0, len(attempt.remaining) - attempt.spec.least_replicas)
-        if (candidate.allocation.decisions[:, PLAN_NODE] < 0).any():
-            return ()  # one of its nodes is gone
-        device, demand = self._state.fleet.snapshot.device, attempt.spec.demand
-        amounts = {each.replica: held_amounts(demand, [each], device) for each in attempt.remaining}
-        return replicas_of(candidate, [[each.replica for each in of] for of in leaving_order(attempt)], amounts)
 
     # Changes.
 
@@ -604,6 +595,17 @@ class Preemptor:
 
     def _job(self, key: Key) -> JobRecord:
         return self._shrunk[key].job if key in self._shrunk else self._state.jobs[key[0]]
+
+
+def spare_replicas(attempt: Attempt, candidate: Candidate, snapshot: Snapshot) -> Sequence[Candidate]:
+    """Return the replicas by which an elastic job can shrink, and set the number that it can spare."""
+    if not attempt.spec.elastic:
+        return ()
+    candidate.spare = max(0, len(attempt.remaining) - attempt.spec.least_replicas)
+    if (candidate.allocation.decisions[:, PLAN_NODE] < 0).any():
+        return ()  # one of its nodes is gone
+    amounts = {each.replica: held_amounts(attempt.spec.demand, [each], snapshot.device) for each in attempt.remaining}
+    return replicas_of(candidate, [[each.replica for each in of] for of in leaving_order(attempt)], amounts)
 
 
 def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement, ...]:

@@ -28,6 +28,7 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
         for kind, listed in (
             ("stops", answer.stopped),
             ("moves", answer.moved),
+            ("shrinks", answer.shrunk),
             ("starts", answer.started),
             ("waits", answer.waiting),
         )
@@ -114,7 +115,16 @@ def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
 
 
 def sentence_of(answer: WhatIfOut, words: Words) -> str:
-    """Summarize a result in one sentence."""
+    """Summarize a result in a sentence, and another one if elastic jobs shrink."""
+    found = _moves_text(answer, words)
+    if shrunk := len(answer.shrunk):
+        n = figures.count(shrunk, words.locale)
+        text = words("1 elastic job would shrink.") if shrunk == 1 else words("{n} elastic jobs would shrink.", n=n)
+        return f"{found} {text}"
+    return found
+
+
+def _moves_text(answer: WhatIfOut, words: Words) -> str:
     counts = {
         "started": figures.count(len(answer.started), words.locale),
         "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),
