@@ -210,13 +210,15 @@ class Housekeeping:
     def _removed_clusters(self) -> tuple[list[str], list[Change]]:
         """Return clusters that left the fleet a grace period ago and still have attempts, and the events to store.
 
-        An empty fleet is more likely a mistake, and jobs have no other place. So no cluster is given up then.
+        An empty fleet is more likely a mistake, and jobs have no other place. So attempts stay then, and no further
+        cluster counts as lost. One that left before does: jobs that wait for it are reconsidered.
         """
         fleet, now_ns = self._state.fleet, self._state.clock.monotonic_ns()
-        if not fleet.met or not fleet.clusters:
+        if not fleet.met:
             return [], []
         left = away(self._state)
-        self._state.left_ns = {name: self._state.left_ns.get(name, now_ns) for name in left}
+        if fleet.clusters:
+            self._state.left_ns = {name: self._state.left_ns.get(name, now_ns) for name in left}
         gone = [name for name in left if self._state.given_up(name)]
         reported = []
         for name in gone:
@@ -224,7 +226,7 @@ class Housekeeping:
                 reported.append(self._reported("cluster", f"{name} is not in the fleet any more and counts as lost"))
                 self._state.reconsider(name)
         self._given_up = set(gone)
-        return gone, reported
+        return gone if fleet.clusters else [], reported
 
     def _end_attempts_without_removal(self) -> Iterator[Change]:
         """End attempts without removals that a cluster has to confirm."""

@@ -55,6 +55,30 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert sum("counts as lost" in each for each in events(made, "cluster")) == 1
 
 
+def test_a_job_waits_no_longer_for_a_lost_cluster_while_the_fleet_is_empty() -> None:
+    """A job whose attempt is being removed from a cluster that left may be tried after the grace period.
+
+    That is valid also if all other clusters have left meanwhile. The first that joins gets the job.
+    """
+    made = four(grace_period_s=60)
+    job_id = made.submit()
+    made.plane.run(5)
+    made.cluster("alpha").disconnect(1000)
+    made.plane.jobs.suspend(job_id, "ada")
+    made.plane.jobs.resume(job_id, "ada")
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(10)
+    of_fleet(made)
+    live = made.plane.controller.live
+    assert live.blocked(made.job(job_id)) == "attempt 1 is being removed from alpha"
+    made.plane.run(60)
+    assert (live.blocked(made.job(job_id)), job_id in live.waiting) == ("", True)
+    assert events(made, "cluster")[-1] == "alpha is not in the fleet any more and counts as lost"
+    of_fleet(made, "beta")
+    made.plane.run(10)
+    assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
+
+
 def test_what_returns_in_time_keeps_its_jobs() -> None:
     """A cluster that returns to the fleet before the grace period ends counts as never gone."""
     made = four(grace_period_s=60)
