@@ -265,6 +265,9 @@ class Job:
     ring
         Whether the replicas of a gang form a ring, in which each sends to the next one. `between_replicas` then applies
         to the links between consecutive replicas only.
+    max_replicas
+        Maximum number of replicas of an elastic job, which starts with `replicas`; 0 for other jobs. Only replays use
+        it.
     """
 
     name: str
@@ -282,6 +285,7 @@ class Job:
     data: DataSource = NO_DATA
     partial: bool = False
     ring: bool = False
+    max_replicas: int = 0
 
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in a single cluster without being a gang."""
@@ -293,3 +297,8 @@ class Job:
             raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
         if self.expected_duration_s is not None and self.expected_duration_s < 0:
             raise RejectedError(f"job {self.name!r} ends before it begins")
+
+    @property
+    def elastic(self) -> bool:
+        """True if it can have more replicas than it starts with."""
+        return self.max_replicas > self.replicas

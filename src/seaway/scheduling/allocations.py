@@ -67,14 +67,21 @@ class Allocation:
         """Numbers of its nodes in the snapshot, each once."""
         return tuple({int(n) for n in self.decisions[:, PLAN_NODE] if n >= 0})
 
-    def part(self, replicas: Collection[int]) -> Allocation:
-        """Return a copy of the rows of some replicas. Bandwidth is reserved for all replicas, and is left out."""
+    def part(self, replicas: Collection[int], *, reserves: bool = False) -> Allocation:
+        """Return a copy of the rows of some replicas. Bandwidth is reserved for all replicas, and is left out.
+
+        Parameters
+        ----------
+        reserves
+            Whether to include the bandwidth of these rows.
+        """
         rows = self.decisions[np.isin(self.decisions[:, PLAN_REPLICA], list(replicas))].copy()
         bounds = rows[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]].tolist()
         slices = [self.slices[first:end] for first, end in bounds]
         ends = np.cumsum([0, *map(len, slices)])
         rows[:, PLAN_SLICE_FIRST], rows[:, PLAN_SLICE_END] = ends[:-1], ends[1:]
-        rows[:, [PLAN_BANDWIDTH, PLAN_REPLICA_BANDWIDTH]] = 0
+        if not reserves:
+            rows[:, [PLAN_BANDWIDTH, PLAN_REPLICA_BANDWIDTH]] = 0
         return Allocation(rows, np.concatenate([*slices, self.slices[:0]]))
 
     def copy(self) -> Allocation:

@@ -18,6 +18,7 @@ from seaway.scheduling.columns import PLAN_LINK_MISSED, PLAN_NODE, SLICE_CORE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
+from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.tree import GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import (
@@ -36,6 +37,7 @@ from seaway.simulation.replay import capacity_milli, last_of, percent
 from seaway.simulation.stopwatch import PolicyMaker, Stopwatch, warm_up
 from seaway.simulation.waiting.conservative import Planned
 from seaway.simulation.waiting.easy import Ordered
+from seaway.simulation.waiting.elastic import Runs
 from seaway.simulation.waiting.greedy import Greedy
 from seaway.simulation.waiting.queued import Queued
 from seaway.simulation.waiting.world import GPU_MILLI, Key, WaitingJobs, World
@@ -127,7 +129,7 @@ class _Run:
         self.arrived = 0
         world = World(self._snapshot, self._queue, self._policy, self._start, self._ends, self._held)
         self._needs = world.needs
-        self.waiting = _waiting_jobs(world, discipline, self._stop)
+        self.waiting = _waiting_jobs(world, discipline, self)
 
     def moments(self) -> Iterator[int]:
         """Yield the time of each event until no more jobs arrive or end."""
@@ -135,6 +137,8 @@ class _Run:
             due = [self._ends[0][0]] if self._ends else []
             if self.arrived < len(self._queue):
                 due.append(self._queue.jobs[self.arrived].arrives_s)
+            if isinstance(self.waiting, Queued) and self.waiting.grows_s is not None:
+                due.append(self.waiting.grows_s)
             yield min(due)
 
     def end_due(self, now_s: int) -> None:
@@ -146,7 +150,7 @@ class _Run:
             _, number, plan = heappop(self._ends)
             ended.append(number)
             freed += plan.decisions[plan.placed, PLAN_NODE].tolist()
-            self._release(plan)
+            self.release(plan)
         if freed:
             self.waiting.freed(ended, np.array(freed, np.int64))
 
@@ -218,7 +222,7 @@ class _Run:
         astray = bool(plan.decisions[:, PLAN_LINK_MISSED].any())
         placed = bool(plan.jobs_placed[0])
         if not (placed or astray) or not allows(plan):
-            self._release(plan)
+            self.release(plan)
             return None
         self._astray += not placed
         self._starts_s[number] = self._now_s
@@ -229,26 +233,44 @@ class _Run:
             self._endless[number] = plan
         return plan
 
-    def _stop(self, number: int) -> None:
+    def stop(self, number: int) -> None:
         """End a running job before its time. It waits again."""
+        self.release(self._taken_out(number))
+        self._starts_s[number] = -1
+
+    def _taken_out(self, number: int) -> Plan:
         at = next((at for at, (_, each, _) in enumerate(self._ends) if each == number), None)
         plan = self._endless.pop(number) if at is None else self._ends.pop(at)[2]
         heapify(self._ends)
-        self._release(plan)
-        self._starts_s[number] = -1
+        return plan
 
-    def _release(self, plan: Plan) -> None:
+    def decide(self, wanted: JobQueue) -> Plan:
+        """Place replicas of a running job, as many as fit."""
+        plan = self._clock.decide(wanted)
+        self._held_milli += int(plan.slices[:, SLICE_CORE].sum())
+        return plan
+
+    def resize(self, number: int, plan: Plan, ends_s: int) -> None:
+        """Let a job continue with other replicas, until another time."""
+        self._taken_out(number)
+        if ends_s < NEVER_S:
+            heappush(self._ends, (ends_s, number, plan))
+        else:
+            self._endless[number] = plan
+
+    def release(self, plan: Plan) -> None:
+        """Release what replicas hold."""
         self._held_milli -= int(plan.slices[:, SLICE_CORE].sum())
         self._snapshot.release(plan.decisions, plan.slices, np.arange(len(plan.decisions)))
 
 
-def _waiting_jobs(world: World, discipline: Discipline, stop: Callable[[int], None]) -> WaitingJobs:
+def _waiting_jobs(world: World, discipline: Discipline, runs: Runs) -> WaitingJobs:
     """Create the waiting jobs of a replay, none at first."""
     order, backfill = discipline.order, discipline.backfill
-    if discipline.queues or order is Order.FAIR:
+    if discipline.queues or order is Order.FAIR or any(job.elastic for job in world.queue.jobs):
         one = Queue(DEFAULT, order=order, backfill=backfill, reclaim=Reclaim.NEVER)
         discipline = replace(discipline, queues=discipline.queues or (one,))
-        return Queued(world, queue_tree(discipline, world.snapshot.clusters), discipline.queues, stop)
+        return Queued(world, queue_tree(discipline, world.snapshot.clusters), discipline.queues, runs)
     key = _keys(world, order)
     match backfill:
         case Backfill.GREEDY:

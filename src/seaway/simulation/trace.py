@@ -48,6 +48,7 @@ def jobs_of(table: Table, gateways: Collection[str], *, by_memory: bool) -> tupl
     - ``gpu_spec``: the allowed models, separated by ``|``; empty for any;
     - ``replicas``, ``gang`` (true: all replicas or none), ``priority``, ``tenant`` and ``queue``. Without a priority,
       that is 1 for a quality of service ``qos`` other than ``BE``, and 0 otherwise;
+    - ``max_replicas`` of an elastic job, which starts with ``replicas`` and shares its work among those that it gets;
     - ``arrives_s`` and ``expected_duration_s``, or ``creation_time`` and ``deletion_time``, in seconds. In the second
       form, a job runs from ``scheduled_time`` (by default ``creation_time``) to ``deletion_time``, or without end;
     - ``user_gateway``, ``max_latency_us``, ``max_jitter_us``, ``max_loss`` (0-1) and
@@ -149,6 +150,9 @@ def _job(name: str, demand: Demand, line: CsvRow) -> Job:
         raise line.wrong("replicas", "is 0, but at least 1 is needed")
     if replicas > MAX_REPLICAS:
         raise line.wrong("replicas", f"{replicas} is more than {MAX_REPLICAS}, the most that one job may have")
+    most = line.whole("max_replicas", 0)
+    if most and not replicas <= most <= MAX_REPLICAS:
+        raise line.wrong("max_replicas", f"{most} is not between replicas, {replicas}, and {MAX_REPLICAS}")
     return Job(
         name,
         demand,
@@ -159,6 +163,7 @@ def _job(name: str, demand: Demand, line: CsvRow) -> Job:
         queue=line.text("queue") or DEFAULT,
         arrives_s=line.whole("arrives_s", line.whole("creation_time", 0)),
         expected_duration_s=_runs_s(line),
+        max_replicas=most,
     )
 
 
@@ -311,6 +316,7 @@ WRITTEN = (
     "queue",
     "arrives_s",
     "expected_duration_s",
+    "max_replicas",
 )
 """Columns of a written file of jobs."""
 
@@ -325,4 +331,15 @@ def _cells(job: Job) -> tuple[object, ...]:
     models = "|".join(sorted(job.demand.devices.models))
     gang = "true" if job.gang else "false"
     times = job.arrives_s, "" if lasts_s is None else lasts_s
-    return (job.name, *amounts, models, job.replicas, gang, job.priority, job.tenant, job.queue, *times)
+    return (
+        job.name,
+        *amounts,
+        models,
+        job.replicas,
+        gang,
+        job.priority,
+        job.tenant,
+        job.queue,
+        *times,
+        job.max_replicas or "",
+    )

@@ -62,10 +62,13 @@ def trace_of(jobs: Sequence[Job]) -> Body:
     first_s = min(job.arrives_s for job in jobs)
     rows = []
     for job in jobs:
-        shared = job.replicas, job.gang, job.between_replicas, job.priority, job.tenant, job.queue
-        key = job.demand, *shared
+        most = job.max_replicas or job.replicas
+        shared = most, job.gang, job.between_replicas, job.priority, job.tenant, job.queue
+        key = job.demand, job.replicas, *shared
         if key not in numbers:
             numbers[key] = len(kinds)
-            kinds.append(job_text(JobSpec(NAME, job.demand, *shared)))
+            bounds = (job.replicas, most) if job.elastic else (0, 0)
+            spec = JobSpec(NAME, job.demand, *shared, min_replicas=bounds[0], max_replicas=bounds[1])
+            kinds.append(job_text(spec))
         rows.append([numbers[key], job.arrives_s - first_s, job.expected_duration_s])
     return {"kinds": kinds, "jobs": rows}

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from seaway.application.ports.store import JobFilter
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
-from seaway.application.whatif.trace import TraceChanges, TraceJob
+from seaway.application.whatif.trace import TraceChanges, TraceJob, past_jobs
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Order, Queue
+from seaway.domain.queues import Order, Preemption, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.learning.parallel import Processes
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 from tests.unit.application.test_whatif import what_if
 from tests.unit.application.test_whatif_queues import of
@@ -166,3 +168,32 @@ def test_replays_run_in_processes() -> None:
     assert apart is not None
     assert here is not None
     assert apart.queues == here.queues
+
+
+def test_elastic_jobs_grow_in_a_replay_and_shrink_for_others() -> None:
+    """One with four replicas takes a quarter of the time. Without preemption, others wait; with it, it shrinks."""
+    made = scene()
+    whole = TraceJob(spec(name="elastic", replicas=4, min_replicas=1, max_replicas=8), 0, 400)
+    urgent = TraceJob(spec(name="urgent", priority=5), 10, 40)
+    preempts = QueueChanges(queues=(("default", {"preemption": Preemption.PREEMPT_LOWER_PRIORITY}),))
+    found = replayed(made, trace=(whole, urgent), changes=preempts)
+    assert (of(found.queues, "default").before.p95_s, of(found.queues, "default").after.p95_s) == (90, 0)
+    assert found.after.sharing is not None
+    assert found.after.sharing.preempted == 0
+    assert found.before.waits is not None
+    assert found.before.waits.makespan_s == 100 + 40
+
+
+def test_the_work_of_a_past_elastic_job_is_that_of_its_replicas() -> None:
+    """A job that ran on four GPUs is replayed as four times as much work of one, so it takes as long again."""
+    made = scene(fleet(cluster(node(*[gpu()] * 4), name="alpha")))
+    made.submit(name="elastic", replicas=4, min_replicas=1, max_replicas=4, expected_duration_s=400)
+    made.plane.run(150)
+    (row,) = made.plane.store.jobs(JobFilter(), 10)
+    assert row.started_ns is not None
+    assert row.ended_ns is not None
+    ran_s = (row.ended_ns - row.started_ns) / 1e9
+    assert ran_s < 150
+    ((job,), skipped) = past_jobs(made.plane.store, 3600, made.clock.now_ns())
+    assert skipped == 0
+    assert job.lasts_s == pytest.approx(4 * ran_s, abs=30)

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.queues.elastic import run
 from seaway.domain.amounts import held_amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, Job, ResourceRequest
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -201,3 +203,99 @@ def test_queues_that_need_one_model_get_their_shares(seed: int) -> None:
         ends_s = starts_s + (each.expected_duration_s or 0)
         seen[each.queue] += max(0, min(ends_s, end_s) - max(starts_s, begin_s)) / (end_s - begin_s)
     assert seen == pytest.approx(entitled, rel=0.03)
+
+
+BY_PRIORITY = Queue("default", order=Order.PRIORITY, preemption=Preemption.PREEMPT_LOWER_PRIORITY, grow_cooldown_s=60)
+
+
+def elastic(name: str, most: int, lasts_s: int, **fields: object) -> Job:
+    """Return an elastic job of single GPUs, which runs for a time with its minimum."""
+    given = {"gpus": 1, "expected_duration_s": lasts_s, **fields}
+    return replace(job(name, **given), max_replicas=most)
+
+
+def starts_of(outcome: Outcome) -> list[int]:
+    """Return the start of each job in the order of arrival."""
+    assert outcome.starts_s is not None
+    return [*map(int, outcome.starts_s)]
+
+
+def test_an_elastic_job_grows_into_free_gpus_and_shares_its_work() -> None:
+    """With four times as many replicas it ends after a quarter of the time; a job that comes meanwhile waits for it."""
+    assert starts_of(replay([elastic("e", 8, 100), *stream("late", 1, arrives_s=10)], 4)) == [0, 25]
+    assert starts_of(replay([elastic("e", 2, 100), *stream("late", 1, arrives_s=10)], 4)) == [0, 10]
+    assert starts_of(replay([elastic("e", 2, 101), *stream("late", 3, arrives_s=10)], 4)) == [0, 10, 10, 20]
+
+
+def test_an_elastic_job_shrinks_before_another_is_displaced() -> None:
+    """It gives up as many replicas as needed, then others end; after the cool-down it grows again."""
+    rigid, job = stream("rigid", 1, lasts_s=1000), elastic("e", 3, 1000)
+    urgent = [*stream("urgent", 2, arrives_s=10, lasts_s=20, priority=5)]
+    outcome = replay([*rigid, job, *urgent], 4, BY_PRIORITY)
+    assert (starts_of(outcome), sharing(outcome).preempted) == ([0, 0, 10, 10], 0)
+    # 30 of 1,000 replica-seconds until 10, 60 alone until 70, and then three replicas again, for 910 / 3 seconds.
+    assert outcome.waits is not None
+    assert outcome.curve.time_s is not None
+    assert [int(each) for each in outcome.curve.time_s] == [0, 10, 30, 70, 374, 1000]
+    assert outcome.curve.allocated_pct.tolist() == [100, 100, 50, 100, 25, 0]
+    more = replay([*rigid, job, *urgent, *stream("last", 1, arrives_s=11, lasts_s=20, priority=5)], 4, BY_PRIORITY)
+    assert (starts_of(more)[2:], sharing(more).preempted) == ([10, 10, 11], 1)
+
+
+@pytest.mark.parametrize(("backfill", "most"), [("none", 1), ("easy", 1), ("conservative", 1), ("greedy", 3)])
+def test_an_elastic_job_grows_into_no_reservation(backfill: str, most: int) -> None:
+    """It leaves free what the first waiting job needs, unless the queue has no reservations."""
+    queue = Queue("default", order=Order.FIFO, backfill=Backfill(backfill))
+    wide = job("wide", gpus=1, replicas=4, gang=True, arrives_s=1, expected_duration_s=10)
+    outcome = replay([*stream("short", 3, lasts_s=20), elastic("e", 3, 200), wide], 4, queue)
+    # From 20 on, three GPUs are free.
+    assert starts_of(outcome)[-1] == (200 if most == 1 else 20 + 180 // 3)
+
+
+def test_limits_bound_elastic_jobs() -> None:
+    """A job grows up to the limit of its queue, and another queue takes back what it is guaranteed by a shrink."""
+    queues = Queue("x", limit={"gpus": 3000}), Queue("y", guarantee={"gpus": 2000})
+    jobs = [elastic("e", 8, 300, queue="x"), *stream("y", 2, arrives_s=10, queue="y", lasts_s=1000)]
+    outcome = replay(jobs, 4, *queues)
+    assert (starts_of(outcome), sharing(outcome).preempted) == ([0, 10, 10], 0)
+    assert outcome.curve.time_s is not None
+    # Three replicas until 10, and two after that: 270 / 2. At 70, the job could grow again.
+    assert [int(each) for each in outcome.curve.time_s][:4] == [0, 10, 70, 145]
+
+
+@given(st.integers(0, 10_000))
+def test_elastic_jobs_do_all_their_work(seed: int) -> None:
+    """Whatever grows, shrinks and is displaced, all jobs run, no GPU has two jobs, and all are free at the end."""
+    random = Random(seed)
+    queues = [
+        replace(BY_PRIORITY, name="x", backfill=random.choice([*Backfill]), grow_cooldown_s=random.choice([0, 30])),
+        Queue("y", guarantee={"gpus": 2000}, reclaim=random.choice([*Reclaim]), backfill=random.choice([*Backfill])),
+    ]
+    jobs = []
+    for at in range(random.randint(1, 12)):
+        fields = {"priority": random.randrange(3), "queue": random.choice("xy"), "arrives_s": random.randrange(100)}
+        replicas, lasts_s = random.randint(1, 3), random.randrange(200)
+        own = job(f"j{at}", gpus=1, replicas=replicas, gang=True, expected_duration_s=lasts_s, **fields)
+        jobs.append(replace(own, max_replicas=random.choice([0, replicas + 1, 8])))
+    outcome = replay(jobs, 4, *queues)
+    assert outcome.counts.placed == len(jobs)
+    assert outcome.curve.allocated_pct.max() <= 100
+    assert outcome.curve.allocated_pct[-1] == 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_elastic_jobs_start_as_in_the_control_loop(seed: int) -> None:
+    """A replay has the starts that a control plane has on simulated clusters, with some seconds for its cycles."""
+    random, arrives_s, jobs, specs = Random(seed), 0, list[Job](), list[JobSpec]()
+    for at in range(20):
+        least, most, lasts_s = random.choice([1, 1, 2]), random.choice([0, 4, 8]), random.randrange(100, 2000)
+        arrives_s += random.choice([100, 200, 400])
+        one = job(f"job-{at}", gpus=1, replicas=least, gang=True, arrives_s=arrives_s, expected_duration_s=lasts_s)
+        jobs.append(replace(one, max_replicas=most))
+        rigid = JobSpec(one.name, one.demand, least, gang=True, expected_duration_s=lasts_s)
+        specs.append(replace(rigid, replicas=most, min_replicas=least, max_replicas=most) if most else rigid)
+    queue, parts = Queue("default", order=Order.FIFO, backfill=Backfill.GREEDY), [node(gpu()) for _ in range(6)]
+    course = run(fleet(*parts), jobs, specs, queue)
+    outcome = replay(jobs, len(parts), queue)
+    assert course.resizes > 5
+    assert starts_of(outcome) == pytest.approx(course.starts_s, abs=5)

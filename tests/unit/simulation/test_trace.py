@@ -8,6 +8,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import NetworkNeed
 from seaway.simulation.swf import read_swf
 from seaway.simulation.trace import Trace, TraceFiles, read_trace, requested_milli, shuffled, write_trace
+from seaway.wire.whatif_trace import trace_of
 
 NODES = """cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib
 east,n0,32000,131072,2,L4,24576
@@ -146,6 +147,20 @@ def test_replicas_gangs_and_times_may_be_given(tmp_path: Path) -> None:
         0,
         None,
     )
+
+
+def test_elastic_jobs_may_be_given(tmp_path: Path) -> None:
+    """A maximum of replicas makes a job elastic, also in a what-if question. One below the minimum is refused."""
+    lines = ["name,cpu_milli,memory_mib,num_gpu,gpu_milli,replicas,arrives_s,max_replicas", "a,1,1,1,1000,2,0,8"]
+    elastic, rigid = trace(tmp_path, nodes=OPENB_NODES, jobs="\n".join([*lines, "b,1,1,1,1000,2,5,"])).jobs
+    assert [(each.replicas, each.max_replicas, each.elastic) for each in (elastic, rigid)] == [
+        (2, 8, True),
+        (2, 0, False),
+    ]
+    kinds = [each["replicas"] for each in trace_of([elastic, rigid])["kinds"]]
+    assert kinds == [{"min": 2, "max": 8}, 2]
+    with pytest.raises(RejectedError, match=r"max_replicas.*1 is not between replicas, 2, and 10000"):
+        trace(tmp_path, nodes=OPENB_NODES, jobs="\n".join([*lines, "b,1,1,1,1000,2,5,1"]))
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
 from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
 
 NS_PER_S = 1_000_000_000
+MS_PER_S = 1000
 
 MIX = 1000
 """Number of jobs from which policies learn."""
@@ -56,7 +57,7 @@ class TraceJob:
     arrives_s
         Time of its submission, seconds from the beginning of the trace.
     lasts_s
-        Duration, seconds; None for a job without an end.
+        Duration, seconds; None for a job without an end. For an elastic job, with its minimum of replicas.
     """
 
     spec: JobSpec
@@ -159,7 +160,7 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
     """Return the jobs that were submitted within some seconds, with their real durations, and the number of others.
 
     A running job is expected to take as long as it says, or as it ran so far. A waiting one is left out if it does not
-    say how long it takes.
+    say how long it takes. The work of an elastic job is what it held over time.
 
     Raises
     ------
@@ -169,13 +170,13 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
     since_ns = now_ns - last_s * NS_PER_S
     jobs, skipped = list[TraceJob](), 0
     latest_ns = now_ns
-    for record in _records(store, since_ns):
+    for record, gpu_time in _records(store, since_ns, now_ns):
         if len(jobs) + skipped == MAX_PAST:
             few_s = max(1, (now_ns - latest_ns) // NS_PER_S)
             said = f"covers more than {MAX_PAST:,} jobs, the maximum of a replay; use at most {time_text(few_s)}"
             raise RejectedError(said, where="last")
         latest_ns = record.submitted_ns
-        lasts_s = _duration_s(record, now_ns)
+        lasts_s = _duration_s(record, now_ns, gpu_time)
         if lasts_s is None and not (record.spec.restarts and not record.state.final):
             skipped += 1
         else:
@@ -183,20 +184,26 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
     return jobs, skipped
 
 
-def _records(store: Store, since_ns: int) -> Iterator[JobRecord]:
+def _records(store: Store, since_ns: int, now_ns: int) -> Iterator[tuple[JobRecord, int]]:
+    """Yield past jobs, each with the time that an elastic one held GPUs, thousandths of a GPU times milliseconds."""
     wanted = JobFilter(submitted_from_ns=since_ns, array=None)
     while rows := store.jobs(wanted, MAX_ROWS):
-        yield from (row for row in rows if not row.is_array)
+        times = store.gpu_times([row.id for row in rows if row.spec.elastic], now_ns)
+        yield from ((row, times.get(row.id, 0)) for row in rows if not row.is_array)
         wanted = replace(wanted, before=rows[-1].id)
 
 
-def _duration_s(record: JobRecord, now_ns: int) -> int | None:
-    """Return how long a job ran or is expected to run, seconds; None if that is unknown or has no end."""
+def _duration_s(record: JobRecord, now_ns: int, gpu_time: int) -> int | None:
+    """Return how long a job ran or is expected to run, seconds; None if that is unknown or has no end.
+
+    For an elastic job that ended, this is the time that it would have run with its minimum of replicas.
+    """
     if record.started_ns is None:
         return None if record.state.final else record.spec.max_duration_s
     ran_s = max(1, -(-((record.ended_ns or now_ns) - record.started_ns) // NS_PER_S))
     if record.state.final:
-        return ran_s
+        least = requested_amounts(record.spec.demand, record.spec.least_replicas).get(GPUS, 0)
+        return max(ran_s, round(gpu_time / (least * MS_PER_S))) if least else ran_s
     return None if record.spec.restarts else max(ran_s, record.spec.max_duration_s or 0)
 
 
@@ -288,8 +295,9 @@ def _side(jobs: Sequence[TraceJob], queues: Sequence[str], names: Names, fleet: 
     pools = {name: pool.clusters for name, pool in names.pools.items()}
     ready = []
     for at, (each, queue) in enumerate(zip(jobs, queues, strict=True)):
-        job = each.spec.job(str(at), names.clusters_of(queue))
-        ready.append(replace(job, queue=queue, arrives_s=each.arrives_s, expected_duration_s=each.lasts_s))
+        job, most = each.spec.job(str(at), names.clusters_of(queue)), each.spec.replicas if each.spec.elastic else 0
+        job = replace(job, queue=queue, max_replicas=most)
+        ready.append(replace(job, arrives_s=each.arrives_s, expected_duration_s=each.lasts_s))
     return Side(fleet, tuple(ready), tuple(names.queues.values()), tuple(names.tenants.values()), pools, policy)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -14,7 +14,6 @@ import numpy as np
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, requested_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
-from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -33,6 +32,7 @@ from seaway.scheduling.queueing.preemption import (
 )
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import Owner, QueueNode, QueueTree
+from seaway.simulation.waiting.elastic import Running, Runs, joined, more_of, split
 from seaway.simulation.waiting.shares import ShareErrors
 from seaway.simulation.waiting.world import World, always
 
@@ -88,14 +88,16 @@ class Queued:
     they get a reservation or keep others from starting. While jobs need single GPU models, each queue first starts jobs
     within its parts of the free ones, as in the control loop.
 
+    Elastic jobs get more replicas once no waiting job fits, and shrink before another job is displaced.
+
     Parameters
     ----------
     tree
         The queues and tenants.
     queues
         All queues.
-    stop
-        Ends a running job by its number, and releases what it holds.
+    runs
+        Running jobs, which it stops and resizes.
 
     Attributes
     ----------
@@ -103,11 +105,13 @@ class Queued:
         Number of displaced jobs.
     preempted_gpu_s
         GPUs times seconds that displaced jobs ran in vain.
+    grows_s
+        Next time at which a job may get more replicas, because its queue's cool-down ends; None if there is none.
     """
 
-    def __init__(self, world: World, tree: QueueTree, queues: Sequence[Queue], stop: Callable[[int], None]) -> None:
+    def __init__(self, world: World, tree: QueueTree, queues: Sequence[Queue], runs: Runs) -> None:
         self._world = world
-        self._stop = stop
+        self._runs = runs
         self._queues = {queue.name: queue for queue in queues}
         capacity = total_of(map(capacity_of, world.snapshot.clusters))
         self._tree = tree
@@ -117,7 +121,7 @@ class Queued:
         self._outdated = tree.watch()  # lanes whose keys may have changed
         self._next: dict[LaneName, _Waiting] = {}  # the job of each lane in the order
         self._lines: defaultdict[str, dict[str, _Line]] = defaultdict(dict)  # by queue and tenant
-        self._running: dict[int, tuple[Candidate, float, int]] = {}  # with its share of the pool and its start
+        self._running: dict[int, Running] = {}
         self._attempts: defaultdict[int, int] = defaultdict(int)
         self._taken = defaultdict[int, set[str]](set)  # jobs of other queues that a job displaced
         jobs = world.queue.jobs
@@ -145,12 +149,12 @@ class Queued:
         self._errors = ShareErrors(self._tree, queues, resource, step_s)
         self.preempted = 0
         self.preempted_gpu_s = 0.0
+        self.grows_s: int | None = None
 
     def freed(self, numbers: Sequence[int], nodes: Int64) -> None:
         """Count jobs that ended, and allow new tries."""
         for number in numbers:
-            del self._running[number]
-            self._tree.release(self._key(number))
+            self._forget(number)
         for number in self._world.may_fit(list(self._refused.values()), nodes):
             del self._refused[self._kinds[number]]
         self._fruitless.clear()
@@ -171,6 +175,7 @@ class Queued:
         self._find_live(moment)
         if moment.live:
             self._try_all(moment)
+        self._grow_all(moment)
         self._errors.record(now_s)
 
     def _divide_models(self, now_s: int) -> None:
@@ -422,15 +427,19 @@ class Queued:
         if plan is None and not moment.divides:
             plan = self._displace(number, moment)
         if plan is None:
-            known = self._share_of(self._groups[number])
-            if not limited and (known is None or known[0].owes(known[1])):
-                moment.reserve(self._backfill(number), number, self._queue(number))
+            self._reserve(number, moment)
             return False
         self._hold(number, plan, moment.now_s)
         if moment.divides:
             self._divide()
         moment.started(need, lasts_s)
         return True
+
+    def _reserve(self, number: int, moment: _Moment) -> None:
+        """Reserve the earliest start of a job that does not fit, if only other jobs prevent it."""
+        known = self._share_of(self._groups[number])
+        if not self._is_limited(number) and (known is None or known[0].owes(known[1])):
+            moment.reserve(self._backfill(number), number, self._queue(number))
 
     def _is_limited(self, number: int) -> bool:
         return self._tree.hit(self._owner(number), self._requested(number)) is not None
@@ -442,64 +451,159 @@ class Queued:
         return self._queues[self._queue(number)].backfill
 
     def _hold(self, number: int, plan: Plan, now_s: int) -> None:
-        job, key, owner = self._world.queue.jobs[number], self._key(number), self._owner(number)
-        amounts = plan.amounts(job.demand.request)
-        (allocation,) = allocations_of(plan)
+        job = self._world.queue.jobs[number]
         priority = job.priority + self._queues[job.queue].points(now_s - job.arrives_s)
-        candidate = Candidate(key, owner, amounts, allocation, allocation.nodes, priority, 0.0)
-        self._running[number] = candidate, self._tree.node(job.queue).share_of(amounts), now_s
-        self._tree.hold(key, owner, amounts)
+        running = self._run(number, plan, priority)
+        running.since_s, lasts_s = now_s, self._lasts_s[number]
+        running.ends_s = now_s + lasts_s if lasts_s < NEVER_S else NEVER_S
+
+    def _run(self, number: int, plan: Plan, priority: int) -> Running:
+        """Count a job with its replicas."""
+        job = self._world.queue.jobs[number]
+        running = self._running[number] = Running.of(job, self._key(number), plan, priority)
+        running.share = self._tree.node(job.queue).share_of(running.candidate.amounts)
+        self._tree.hold(running.candidate.key, running.candidate.owner, running.candidate.amounts)
         self._fruitless.clear()
+        return running
+
+    def _resize(self, number: int, plan: Plan, now_s: int) -> None:
+        """Let a running job continue with other replicas."""
+        before = self._running[number]
+        after = self._run(number, plan, before.candidate.priority)
+        after.since_s, after.ends_s = before.since_s, before.end_of(after.size, now_s)
+        after.rests_s = now_s + self._queues[self._queue(number)].grow_cooldown_s
+        self._world.holds[number] = self._replica_needs(number) * after.size
+        self._runs.resize(number, plan, after.ends_s)
+
+    def _replica_needs(self, number: int) -> Int64:
+        needs: Int64 = self._world.needs[number] // self._world.queue.jobs[number].replicas
+        return needs
+
+    def _forget(self, number: int) -> Running:
+        """Remove a job that ended."""
+        self._tree.release(self._key(number))
+        self._world.holds[number] = self._world.needs[number]
+        return self._running.pop(number)
+
+    # Elastic jobs.
+
+    def _grow_all(self, moment: _Moment) -> None:
+        """Give elastic jobs more replicas, in the order of their starts. These leave all reserved places free."""
+        growing, self.grows_s = list[int](), None
+        for number, each in self._running.items():
+            queue = self._queue(number)
+            job = self._world.queue.jobs[number]
+            if each.size >= job.max_replicas or job.between_replicas.min_bandwidth_mbps:
+                continue
+            if self._queues[queue].backfill in (Backfill.NONE, Backfill.CONSERVATIVE) and self._lines[queue]:
+                continue
+            if each.rests_s > moment.now_s:
+                self.grows_s = min(self.grows_s or each.rests_s, each.rests_s)
+            else:
+                growing.append(number)
+        if growing:
+            self._reserve_all(moment)
+        for number in growing:
+            if plan := self._more(number, moment):
+                self._resize(number, plan, moment.now_s)
+
+    def _reserve_all(self, moment: _Moment) -> None:
+        """Reserve the starts of the jobs that were not tried, since they cannot start now."""
+        for queue, lines in self._lines.items():
+            for _ in range(MAX_TESTED if self._queues[queue].backfill not in _WITHOUT_PLANS else 0):
+                self._find_head(queue, moment)
+                if (lane := moment.heads.get(queue)) is None:
+                    break
+                moment.passed[lane] = job = next(moment.after(lines[lane[1]].jobs, moment.passed.get(lane)))
+                self._reserve(job[1], moment)
+
+    def _more(self, number: int, moment: _Moment) -> Plan | None:
+        """Place more replicas of an elastic job; return its plan with them, or None if none fits."""
+        job, running = self._world.queue.jobs[number], self._running[number]
+        owner, need, request = self._owner(number), self._replica_needs(number), job.demand.request
+
+        def has_room(replicas: int, amounts: Amounts) -> bool:
+            return moment.may_start(need * replicas, NEVER_S) and self._tree.hit(owner, amounts, str(number)) is None
+
+        free = self._world.free()[need > 0] // need[need > 0]
+        most = min(job.max_replicas - running.size, int(free.min(initial=job.max_replicas)))
+        possible = range(most, 0, -1)
+        if not (most := next((each for each in possible if has_room(each, requested_amounts(job.demand, each))), 0)):
+            return None
+        hits = self._tree.model_hits(owner, requested_amounts(job.demand, 1)) if request.gpus else {}
+        for wanted in more_of(without_models(job, hits, self._world.snapshot), running.plan, most):
+            more = self._runs.decide(JobQueue(self._world.snapshot, [wanted]))
+            if placed := int(more.placed.sum()):
+                if has_room(placed, more.amounts(request)):
+                    moment.resized(running, need, placed)
+                    return joined(running.plan, more)
+                self._runs.release(more)
+        return None
+
+    # Preemption.
 
     def _displace(self, number: int, moment: _Moment) -> Plan | None:
-        """End running jobs for a waiting one, if the rules of the queues allow it, and start it."""
+        """Let running jobs shrink or end for a waiting one, if the rules of the queues allow it, and start it."""
         victims = [] if self._groups[number] in self._fruitless else self._victims(number, moment.now_s)
         if not victims:
             self._fruitless.add(self._groups[number])
             return None
-        if not moment.may_replace(number, {each: self._running[each][2] for each in victims}):
+        gone = defaultdict[int, set[int]](set)
+        for victim in victims:
+            gone[int(victim.job_key[0])] |= victim.replicas
+        running = {each: self._running[each] for each in gone}
+        leaves = [(running[each], self._replica_needs(each), len(replicas)) for each, replicas in gone.items()]
+        if not moment.may_replace(number, leaves):
             return None
         for each in victims:
-            if self._queue(each) != self._queue(number):
-                self._taken[number].add(str(each))
-            self._end(each, moment)
+            if each.whole is None:
+                if each.owner.queue != self._queue(number):
+                    self._taken[number].add(each.key[0])
+                self._end(int(each.key[0]), moment)
+        for other, replicas in gone.items():
+            if other in self._running:
+                leaving, left = split(self._running[other].plan, replicas)
+                self._runs.release(leaving)
+                self._resize(other, left, moment.now_s)
+                self._refused.clear()
         return self._world.start(number, always)
 
-    def _victims(self, number: int, now_s: int) -> list[int]:
-        """Return the running jobs to end for a waiting one; none if the rules of the queues do not allow it."""
+    def _victims(self, number: int, now_s: int) -> Sequence[Candidate]:
+        """Return the running jobs and replicas to end for a waiting job; none if no rule of the queues allows it."""
         policy = self._world.policy
         job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
         if not isinstance(policy, Profile) or not may_displace_any(self._tree.node(job.queue), requested):
-            return []
+            return ()
         if not (candidates := list(self._candidates(now_s, job))):
-            return []
-        running = by_queue(each for each, _, _ in self._running.values())
+            return ()
+        running = by_queue(each.candidate for each in self._running.values())
         spared = self._taken.get(number, ())
         rules = DisplacementRules(self._tree, owner, job.priority, requested, running, spared)
         found = VictimSearch(self._world.snapshot, policy, job, rules).find(candidates)
-        return [int(each.key[0]) for each in found.victims] if found else []
+        return found.victims if found else ()
 
     def _end(self, number: int, moment: _Moment) -> None:
         """End a running job, which waits again with its age."""
-        gone, _, since_s = self._running.pop(number)
-        self._tree.release(self._key(number))
+        gone = self._forget(number)
         self._attempts[number] += 1
-        self._stop(number)
+        self._runs.stop(number)
         self.preempted += 1
-        self.preempted_gpu_s += gone.amounts.get(GPUS, 0) / 1000 * (moment.now_s - since_s)
+        self.preempted_gpu_s += gone.candidate.amounts.get(GPUS, 0) / 1000 * (moment.now_s - gone.since_s)
         self._refused.clear()
         moment.displaced.add(number)
         self.join(number)
 
     def _candidates(self, now_s: int, waiting: Job) -> Iterator[Candidate]:
-        """Yield the running jobs that may ever be displaced by a waiting one."""
+        """Yield the running jobs and replicas that may ever be displaced by a waiting job."""
         mine = self._queues[waiting.queue]
-        for each, share, since_s in self._running.values():
+        for running in self._running.values():
+            each, ran_s = running.candidate, now_s - running.since_s
             queue = self._queues[each.owner.queue]
-            if each.priority >= priority_below(mine, waiting.priority, queue.name):
+            if not queue.preemptible or each.priority >= priority_below(mine, waiting.priority, queue.name):
                 continue
-            if queue.preemptible and now_s - since_s >= queue.min_runtime_s:
-                each.lost = share * (now_s - since_s)
+            yield from running.spare
+            if ran_s >= queue.min_runtime_s:
+                each.lost = running.share * ran_s
                 yield each
 
     def share_error(self) -> float | None:
@@ -581,24 +685,33 @@ class _Moment:
         """Report whether a job would delay no reservation."""
         return lasts_s <= self.room_s(need)
 
-    def may_replace(self, number: int, victims: Mapping[int, int]) -> bool:
-        """Report whether a job would delay no reservation once others have ended; if so, count their ends.
+    def may_replace(self, number: int, leaves: Sequence[tuple[Running, Int64, int]]) -> bool:
+        """Report whether a job would delay no reservation once replicas of others have left; if so, count that.
 
         Parameters
         ----------
-        victims
-            Numbers of the jobs that end, with their starts, seconds.
+        leaves
+            Jobs with the amounts of each of their replicas, and the number of replicas that leave.
         """
-        needs, lasts_s = self._world.needs, self._world.lasts_s
         if self._free is None:
             return True
         for times in (1, -1):
-            for each, since_s in victims.items():
-                left_s = lasts_s[each] if lasts_s[each] >= NEVER_S else since_s + lasts_s[each] - self.now_s
-                self._free.add(self.now_s, int(left_s), times * needs[each])
-            if times > 0 and self.may_start(needs[number], int(lasts_s[number])):
+            for running, need, gone in leaves:
+                self.resized(running, need, -gone, times)
+            if times > 0 and self.may_start(self._world.needs[number], int(self._world.lasts_s[number])):
                 return True
         return False
+
+    def resized(self, running: Running, need: Int64, more: int, times: int = 1) -> None:
+        """Count a job that gets more replicas or, if `more` is negative, fewer; undo that if `times` is -1."""
+        if self._free is None:
+            return
+        size, now_s = running.size + more, self.now_s
+        ends_s = running.end_of(size, now_s) if size else now_s
+        for replicas, until_s in ((running.size, running.ends_s), (-size, ends_s)):
+            lasts_s = until_s if until_s >= NEVER_S else until_s - now_s
+            if replicas and lasts_s:
+                self._free.add(now_s, lasts_s, times * replicas * need)
 
     def started(self, need: Int64, lasts_s: int) -> None:
         """Count a job that started."""
@@ -622,7 +735,7 @@ class _Moment:
     def _plan(self) -> FreeOverTime:
         if self._free is None:
             ends = np.array([each[:2] for each in self._world.ends], np.int64).reshape(-1, 2)
-            self._free = FreeOverTime(self._world.free(), self.now_s, ends[:, 0], self._world.needs[ends[:, 1]])
+            self._free = FreeOverTime(self._world.free(), self.now_s, ends[:, 0], self._world.holds[ends[:, 1]])
         return self._free
 
     def _next_end_s(self) -> int:

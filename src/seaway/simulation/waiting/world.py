@@ -50,6 +50,8 @@ class World:
         Numbers of the jobs that the policy deferred.
     needs
         Least amounts that each job holds, shape (J, 4), see `free`.
+    holds
+        The same with the present number of replicas of running jobs, shape (J, 4).
     lasts_s
         Duration of each job, seconds, shape (J,); `NEVER_S` without an end.
     """
@@ -61,6 +63,7 @@ class World:
     ends: list[tuple[int, int, Plan]]
     held: set[int]
     needs: Int64 = field(init=False)
+    holds: Int64 = field(init=False)
     lasts_s: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +73,7 @@ class World:
         for row, number in zip(*np.unique(rows, return_index=True), strict=True):
             amounts[row] = _needed_amounts(jobs[number].demand)
         self.needs = amounts[rows] * self.queue.rows[:, JOB_REPLICAS, None]
+        self.holds = self.needs.copy()
         ends = (NEVER_S if job.expected_duration_s is None else job.expected_duration_s for job in jobs)
         self.lasts_s = np.fromiter(ends, np.int64, len(jobs))
 
