@@ -22,6 +22,7 @@ from seaway.domain.amounts import (
     resource_text,
 )
 from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.deployment import ADDRESS
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import NO_DATA, OTHER_COPY, Job
 from seaway.domain.job_spec import JobSpec
@@ -266,7 +267,8 @@ class Admission:
             return f"{said}; it would fit in a queue of another pool ({where})" if where else said
         if placed:
             return f"{job.replicas} replicas exceed the capacity of the empty fleet: {placed} of them fit"
-        return self._too_many_together(empty, job)
+        said = self._too_many_together(empty, job)
+        return f"{said}, or with {ADDRESS} in run.env" if spec.single_cluster and spec.meets else said
 
     def _without_standby(self, empty: Snapshot, job: Job) -> str:
         """Return why only one cluster of the empty fleet can run a job, which has no standby then; else empty."""
@@ -340,7 +342,7 @@ def _requirements(spec: JobSpec) -> Hashable:
 
 
 def _together(spec: JobSpec) -> tuple[Hashable, ...]:
-    together = spec.gang, spec.in_one_cluster, spec.between_replicas, spec.starts_in_part, spec.ring
+    together = spec.gang, spec.in_one_cluster, spec.between_replicas, spec.starts_in_part, spec.ring, spec.meets
     return spec.demand, spec.replicas, spec.standby is None, *together
 
 

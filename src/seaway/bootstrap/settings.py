@@ -176,8 +176,8 @@ class ExposeSettings:
     gateway: str = ""
     """Gateway of HTTPRoutes in each cluster, `NAMESPACE/NAME`. It must accept routes of the tenants' namespaces."""
     ring: str = "NodePort"
-    """Address of rank 0 of a ring over clusters: `NodePort`, `LoadBalancer`, or `Pod` where networks of pods are routed
-    between clusters. Empty if each such job has to set `MASTER_ADDR`.
+    """Address of rank 0 for other clusters: `NodePort`, `LoadBalancer`, or `Pod` where networks of pods are routed
+    between clusters. Empty for none: a ring then has to set `MASTER_ADDR`, and other gangs stay in one cluster.
     """
 
 

@@ -41,10 +41,10 @@ class Deployment:
         Specification of the job.
     placements
         Node and devices of each replica in this cluster, also of those that are being removed.
-    ring
-        Cluster of each replica of the attempt, if they form a ring over several clusters.
+    ranks
+        Cluster of each replica of the attempt, if they are in several clusters and meet at replica 0.
     rank_0
-        Address of rank 0 of such a ring, ``host:port``; empty in its own cluster, and until it is known.
+        Address of replica 0 then, ``host:port``; empty in its own cluster, and until it is known.
     """
 
     job_id: str
@@ -52,23 +52,23 @@ class Deployment:
     cluster: str
     spec: JobSpec
     placements: tuple[Placement, ...]
-    ring: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
     rank_0: str = ""
 
     @classmethod
     def of(cls, job_id: str, attempt: int, cluster: str, spec: JobSpec, placements: Sequence[Placement]) -> Deployment:
         """Return the part in one cluster of an attempt with these placements."""
         here = tuple(each for each in placements if each.cluster == cluster)
-        if not spec.ring or len(here) == len(placements):
+        if not spec.meets or len(here) == len(placements):
             return cls(job_id, attempt, cluster, spec, here)
-        ring = tuple(each.cluster for each in placements)
+        ranks = tuple(each.cluster for each in placements)
         rank_0 = next((each.address for each in placements if not each.replica and each.cluster != cluster), "")
-        return cls(job_id, attempt, cluster, spec, here, ring, rank_0)
+        return cls(job_id, attempt, cluster, spec, here, ranks, rank_0)
 
     @property
     def awaits_rank_0(self) -> bool:
         """True if it cannot be sent yet: its replicas need the address of rank 0 in another cluster."""
-        elsewhere = bool(self.ring) and self.ring[0] != self.cluster
+        elsewhere = bool(self.ranks) and self.ranks[0] != self.cluster
         return elsewhere and not self.rank_0 and ADDRESS not in dict(self.spec.run.env)
 
     def shown(self) -> Deployment:

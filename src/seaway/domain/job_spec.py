@@ -390,6 +390,12 @@ class JobSpec:
         return self.single_cluster or self.standby is not None
 
     @property
+    def meets(self) -> bool:
+        """True if its replicas get the address of replica 0, also in other clusters: a ring, or ranks of a template."""
+        ranked = self.template == "torchrun" or (self.gang and self.template in INDEPENDENT)
+        return self.ring or (ranked and self.replicas > 1 and not self.elastic and bool(self.run.command))
+
+    @property
     def has_warm_standby(self) -> bool:
         """True if a second copy runs as its standby."""
         return self.standby is not None and self.standby.mode is StandbyMode.WARM

@@ -137,6 +137,10 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
             {"replicas": 3, "gang": True, "single_cluster": True},
             "placed in one cluster, even on the empty fleet; it would fit",
         ),
+        (
+            {"replicas": 3, "gang": True, "single_cluster": True, "run": Run(command=("train",))},
+            "it would fit with 2 replicas, or with MASTER_ADDR in run.env",
+        ),
         ({"mig": "3g.40gb"}, "2 no such MIG profile; it would fit without mig (alpha/node-0)"),
         ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
         (

@@ -446,7 +446,7 @@ def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
         spec.expose,
         spec.copy_of,
         spec.elastic,
-        bool(deployment.ring) and deployment.ring[0] == deployment.cluster,
+        bool(deployment.ranks) and deployment.ranks[0] == deployment.cluster,
     )
 
 

@@ -323,7 +323,7 @@ class Observer:
             change.add(self._exposed(job, attempt, change))
         if news.drift:
             self._edited(job, attempt, news.drift, change)
-        if attempt.spec.ring:
+        if attempt.spec.meets:
             self._meet(job, attempt, change)
         placements = attempt.placements
         if any(each.leaving and each.cluster in news.confirmed for each in placements):
@@ -406,7 +406,7 @@ class Observer:
         return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", _listed(found))])
 
     def _meet(self, job: JobRecord, attempt: Attempt, change: Change) -> None:
-        """Store the address of rank 0 of a ring once its cluster reports it, and send the commands that wait for it."""
+        """Store the address of rank 0 once its cluster reports it, and send the commands that wait for it."""
         waiting = self._state.awaiting_rank_0(attempt)
         copy = self._state.seen[job.id, attempt.number].get(attempt.placements[0].cluster)
         if not (waiting and copy):

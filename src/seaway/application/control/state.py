@@ -504,14 +504,14 @@ class ControlState:
                 self._send(pending_commands)
 
     def _send(self, pending_commands: PendingCommand) -> None:
-        """Send a command, unless it waits for the address of rank 0 of a ring; it is stored again with that."""
+        """Send a command, unless it waits for the address of rank 0; it is stored again with that."""
         command = self.command(pending_commands)
         if not (isinstance(command, Deployment) and command.awaits_rank_0):
             self.dispatcher.give(pending_commands, command)
 
     def awaiting_rank_0(self, attempt: Attempt) -> Sequence[str]:
-        """Return the clusters whose commands wait for the address of rank 0 of a ring."""
-        if not attempt.spec.ring:
+        """Return the clusters whose commands wait for the address of rank 0."""
+        if not attempt.spec.meets:
             return ()
         return [each for each in self.unsent(attempt) if deployment(attempt, each).awaits_rank_0]
 

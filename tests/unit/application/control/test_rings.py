@@ -1,4 +1,4 @@
-"""Clusters of a ring get the address of rank 0: its cluster starts first, and the others once it is known."""
+"""Clusters of a ring or gang get the address of rank 0: its cluster starts first, and the others once it is known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from seaway.adapters.simulated import workload
 from seaway.application.records import Verb
 from seaway.domain.deployment import Reach
+from seaway.domain.job_spec import JobSpec
 from seaway.domain.runtime import Run
 from tests.unit.application.control.test_slo import MS, three, ties
 from tests.unit.application.scene import Scene, spec
@@ -24,10 +25,17 @@ def waiting(made: Scene) -> set[str]:
     return {each.cluster for each in made.plane.store.pending_commands() if each.verb is Verb.CREATE}
 
 
-def test_other_clusters_start_with_the_address_of_rank_0() -> None:
+GANG = spec(replicas=3, gang=True, run=Run(command=("train",)))
+"""A gang whose replicas meet at rank 0, in any clusters."""
+
+TORCHRUN = replace(GANG, gang=False, template="torchrun")
+
+
+@pytest.mark.parametrize("asked", [spec(replicas=3, ring=True), GANG, TORCHRUN])
+def test_other_clusters_start_with_the_address_of_rank_0(asked: JobSpec) -> None:
     """Their commands wait until the cluster of rank 0 reports it; it is stored, shown and an event."""
     made = three(gpus=1)
-    job_id = ring(made)
+    (job_id,) = made.plane.submit(asked)
     made.plane.controller.step()
     first, *others = (each.cluster for each in made.plane.attempt(job_id).placements)
     assert all(made.phase(each, job_id) is None for each in others)
@@ -42,6 +50,24 @@ def test_other_clusters_start_with_the_address_of_rank_0() -> None:
     assert events == [f"rank 0 answers the other clusters at {address}"]
     (copy,) = (each for each in made.cluster(first).changes("", 0).workloads)
     assert [(each.address, each.reach) for each in copy.endpoints] == [(address, Reach.CLUSTERS)]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(GANG, run=Run()),
+        replace(GANG, min_replicas=3, max_replicas=4),
+        replace(GANG, run=Run(command=("train",), env=(("MASTER_ADDR", "master.example"),))),
+    ],
+)
+def test_a_gang_that_needs_no_address_starts_everywhere_at_once(asked: JobSpec) -> None:
+    """Its pods get no variables, or its own address."""
+    made = three(gpus=1)
+    (job_id,) = made.plane.submit(asked)
+    made.plane.controller.step()
+    made.plane.controller.step()
+    assert not waiting(made)
+    assert {each.address for each in made.plane.attempt(job_id).placements} == {""}
 
 
 def test_a_ring_is_shown_with_the_present_figures_of_its_links() -> None:

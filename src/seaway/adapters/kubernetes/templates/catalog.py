@@ -11,6 +11,7 @@ from seaway.adapters.kubernetes.templates.registry import BUILT_IN, ROUTES, Temp
 from seaway.adapters.kubernetes.templates.runtime import NO_DRIVERS, Mounting
 from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, Rules
 from seaway.adapters.kubernetes.templates.user import read_template
+from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 
@@ -113,9 +114,20 @@ class TemplateCatalog:
         """Return a job with the traits of its template, or without traits if the template is unknown."""
         known = self.templates.get(spec.template)
         return spec.with_template_traits(
-            single_cluster=bool(known and known.single_cluster and not (spec.ring and known.ranks)),
+            single_cluster=known is not None and self._stays_together(spec, known),
             restarts=bool(known and known.restarts),
         )
+
+    def _stays_together(self, spec: JobSpec, known: Template) -> bool:
+        """Report whether all replicas must be in one cluster.
+
+        They must if their template says so, or if those in other clusters would get no address of replica 0.
+        """
+        if known.ranks and spec.ring:
+            return False
+        env, ranked = dict(spec.run.env), known.ranks and spec.template not in BUILT_IN
+        unknown = ranked or (spec.meets and (not self._anywhere.exposure.ring or PORT in env))
+        return known.single_cluster or (unknown and ADDRESS not in env)
 
     def problems(self, spec: JobSpec) -> Sequence[RejectedError]:
         """Return the errors of a job in its template; empty if the template is unknown."""

@@ -45,7 +45,7 @@ class Exposure:
     gateway
         Gateway of HTTPRoutes, ``namespace/name``.
     ring
-        How replicas of a ring in other clusters reach rank 0: by a Service of this type, or by the address of its pod
+        How replicas in other clusters reach rank 0: by a Service of this type, or by the address of its pod
         (``POD``); empty if each job has to set the address.
     """
 

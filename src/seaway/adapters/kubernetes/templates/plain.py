@@ -142,9 +142,8 @@ def render_job(context: Context) -> list[Manifest]:
 
 def _ranked(context: Context, group: Group, hosts: str) -> Pod:
     """Return the pod of a replica that knows its rank, the address of rank 0, and the hosts of its cluster."""
-    env = {"WORLD_SIZE": str(context.spec.replicas), "LOCAL_RANK": "0", PORT: str(rank_0_port(context))}
-    if context.spec.ring or 0 in context.replicas or ADDRESS in dict(context.spec.run.env):
-        env[ADDRESS], env[PORT] = master(context)
+    address, port = master(context)
+    env = {"WORLD_SIZE": str(context.spec.replicas), "LOCAL_RANK": "0", PORT: port, ADDRESS: address}
     env |= {**dict(ring_variables(context)), **host_variables(hosts)}
     fields = {"subdomain": context.name(context.whole, PEERS)}
     if len(group.replicas) == 1:
@@ -174,7 +173,8 @@ def host_variables(hosts: str) -> dict[str, str]:
 
 def ring_variables(context: Context) -> tuple[tuple[str, str], ...]:
     """Return the variable with the clusters of a ring; none without a ring over several clusters."""
-    return ((RING, ",".join(context.deployment.ring)),) if context.deployment.ring else ()
+    of_ring = context.spec.ring and context.deployment.ranks
+    return ((RING, ",".join(context.deployment.ranks)),) if of_ring else ()
 
 
 def ring_services(context: Context) -> list[Manifest]:
@@ -196,7 +196,7 @@ def rank_0_service(
     within
         True to return a service also if all replicas are in one cluster.
     """
-    kind = context.options.exposure.ring if context.deployment.ring else POD if within else ""
+    kind = context.options.exposure.ring if context.deployment.ranks else POD if within else ""
     if not kind or 0 not in context.replicas or ADDRESS in dict(context.spec.run.env):
         return []
     if chosen is None:
@@ -211,7 +211,7 @@ def rank_0_service(
     service = _service(
         context, RANK_0, {**reached, "publishNotReadyAddresses": True, "selector": selected, "ports": ports}
     )
-    if context.deployment.ring:
+    if context.deployment.ranks:
         service.body["metadata"]["annotations"][RANK_0_OF_RING] = "true"
     return [service]
 
@@ -254,7 +254,7 @@ def master(context: Context, at_home: str = "") -> tuple[str, str]:
         return host.strip("[]"), port
     raise RejectedError(
         f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
-        "replicas in one cluster with placement.clusters or between_replicas",
+        "replicas in one cluster with placement.clusters",
         where="run.env",
     )
 

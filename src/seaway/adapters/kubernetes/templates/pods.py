@@ -348,7 +348,7 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
     if env := variables(run, (*pod.env, *tied.env)):
         container["env"] = env
     ports = container_ports(run) if pod.ports else []
-    if pod.rank_0_port and context.deployment.ring:
+    if pod.rank_0_port and context.deployment.ranks:
         ports.append({"name": RANK_0, "containerPort": pod.rank_0_port})
     if ports:
         container["ports"] = ports

@@ -97,7 +97,7 @@ def _in_ring(context: Context) -> tuple[tuple[str, ...] | None, tuple[tuple[str,
     The operator sets ranks within its PyTorchJob, and sets them last. So a shell maps them to those of the ring.
     """
     spec = context.spec
-    if not context.deployment.ring:
+    if not context.deployment.ranks:
         return None, ()
     replicas = str(spec.replicas)
     exports = {"RANK": '"$rank"', "PET_NODE_RANK": '"$rank"', "PET_NNODES": replicas}

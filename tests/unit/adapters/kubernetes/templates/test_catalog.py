@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from seaway.adapters.kubernetes.templates.runtime import Mounting
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import Expose, JobSpec, ServiceType
 from seaway.domain.runtime import Run, Runtime, Volume, VolumeKind
+from tests.unit.adapters.kubernetes.templates.test_user import RANKED
 
 OWN = """\
 apiVersion: batch/v1
@@ -61,6 +63,33 @@ def test_another_template_settles_again() -> None:
         JobSpec("train", with_template_traits.demand, 2, gang=with_template_traits.gang, template="job")
     )
     assert (again.gang, again.single_cluster, again.restarts) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "ring", "together"),
+    [
+        ({}, "NodePort", False),
+        ({"env": {"MASTER_PORT": "1234"}}, "NodePort", True),  # another cluster would use it at another address
+        ({}, "", True),
+        ({"env": {"MASTER_ADDR": "db.example"}}, "", False),
+        ({"command": ()}, "", False),
+        ({"gang": False}, "", False),
+        ({"template": "torchrun", "gang": False}, "", True),
+        ({"template": "kueue"}, "", True),
+        ({"template": "own"}, "NodePort", True),
+        ({"template": "own", "ring": True}, "NodePort", False),
+    ],
+)
+def test_replicas_without_an_address_of_replica_0_elsewhere_stay_in_one_cluster(
+    tmp_path: Path, fields: dict[str, Any], ring: str, together: bool
+) -> None:
+    """Those that meet there could not find each other. A ring is rejected instead."""
+    (tmp_path / "own.yaml").write_text(RANKED)
+    given = {"gang": True, "command": ("train",), "env": {}, **fields}
+    run = Run("image:1", given.pop("command"), env=tuple(given.pop("env").items()))
+    spec = JobSpec("train", Demand(ResourceRequest()), 2, run=run, **given)
+    found = TemplateCatalog(tmp_path, exposure=Exposure(ring=ring)).with_template_traits(spec)
+    assert found.single_cluster is together
 
 
 EXPOSURE = Exposure((ServiceType.CLUSTER_IP, ServiceType.INGRESS), domain="apps.example.com")

@@ -593,7 +593,9 @@ def in_ring(template: str, numbers: tuple[int, ...], *, rank_0: str = "", **env:
     """Return the part of a ring over clusters with some of its replicas."""
     made = deployment(template, numbers=numbers, run=replace(sample.RUN, env=tuple(env.items())))
     home = numbers[0] == 0
-    return replace(made, spec=replace(made.spec, replicas=8, ring=True), ring=RING, rank_0="" if home else rank_0 or AT)
+    return replace(
+        made, spec=replace(made.spec, replicas=8, ring=True), ranks=RING, rank_0="" if home else rank_0 or AT
+    )
 
 
 AT = "192.0.2.7:31337"
@@ -647,12 +649,13 @@ def test_replicas_of_a_gang_know_their_rank_and_each_other(tmp_path: Path) -> No
 
 
 def test_a_gang_over_clusters_has_ranks_of_the_whole_job() -> None:
-    """Ranks count over all clusters. A cluster without rank 0 has no address of it, unless the job gives one."""
+    """Ranks and the address of rank 0 are as in a ring, unless the job gives an address. It is no ring, though."""
     elsewhere = deployment("job", numbers=(3, 4, 7), gang=True)
-    elsewhere = replace(elsewhere, spec=replace(elsewhere.spec, replicas=8))
+    elsewhere = replace(elsewhere, spec=replace(elsewhere.spec, replicas=8), ranks=RING, rank_0=AT)
     shared, alone = many(render(elsewhere, options()), "Job")
     assert (env(alone)["RANK"], env(alone)["WORLD_SIZE"], env(shared)["SEAWAY_RANKS"]) == ("7", "8", "3 4")
-    assert "MASTER_ADDR" not in env(alone)
+    assert (env(alone)["MASTER_ADDR"], env(alone)["MASTER_PORT"]) == ("192.0.2.7", "31337")
+    assert "SEAWAY_RING" not in env(alone)
     assert len(alone["spec"]["template"]["metadata"]["annotations"]["seaway.io/hostfile"].splitlines()) == 3
     given = replace(sample.RUN, env=(("MASTER_ADDR", "db.example"),))
     given_job = many(render(replace(elsewhere, spec=replace(elsewhere.spec, run=given)), options()), "Job")[1]

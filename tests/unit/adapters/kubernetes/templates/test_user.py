@@ -143,14 +143,14 @@ def test_a_template_with_ranks_can_be_a_ring() -> None:
     read = {"mine": read_template("mine", RANKED, Rules())}
     ring = ("alpha",) * 3 + ("beta",) * 3
     here = deployment("mine", run=run, ring=True, replicas=6)
-    home = render(replace(here, ring=ring), options(), read)
+    home = render(replace(here, ranks=ring), options(), read)
     assert problems(here.spec, options(), read) == []
     service = one(home, "Service")
     assert service.body["spec"]["type"] == "NodePort"
     (first, *_) = many(home, "Job")
     assert sample.env(first)["MASTER_ADDR"] == f"{service.name}.seaway.svc"
     elsewhere = deployment("mine", run=run, ring=True, replicas=6, numbers=(3, 4, 5))
-    written = render(replace(elsewhere, ring=ring, rank_0="192.0.2.7:31337"), options(), read)
+    written = render(replace(elsewhere, ranks=ring, rank_0="192.0.2.7:31337"), options(), read)
     assert "Service" not in {each.kind for each in written}
     shared, _ = many(written, "Job")
     assert "set -- 3 4; shift" in sample.container(shared)["command"][2]
