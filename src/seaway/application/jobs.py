@@ -206,13 +206,11 @@ class Jobs:
             if job.state is not JobState.SUSPENDED:
                 raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
             why = reason or f"resumed by {actor}"
-            if job.spec.scaled_to_zero:
-                job = replace(job, spec=replace(job.spec, replicas=1))
-            after = moved(job, JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
+            after = moved(_started_again(job), JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
             change = stepped(after, actor)
             other = self._other(job)
             if other and other[0].state is JobState.SUSPENDED:
-                change.add(stepped(moved(other[0], JobState.QUEUED, why, now_ns), actor))
+                change.add(stepped(moved(_started_again(other[0]), JobState.QUEUED, why, now_ns), actor))
             return after, change
 
         return self._take(job_id, version, step)
@@ -311,12 +309,15 @@ class Jobs:
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is state and not job.spec.scaled_to_zero:
                 return job, Change()
-            if job.state is state:  # its triggers do not start it again
-                spec = replace(job.spec, replicas=job.spec.least_replicas)
-                after = replace(job, spec=spec, reason=reason, changed_ns=now_ns, version=job.version + 1)
-                return after, Change(update=[after], insert=[job_event(after, actor, "updated")])
-            after, change = stopped(job, attempt, state, reason, actor, now_ns)
             other = self._other(job)
+            if job.state is state:  # its triggers do not start it again
+                copies = [job, *([other[0]] if other and other[0].spec.scaled_to_zero else ())]
+                stay = [
+                    replace(_started_again(each), reason=reason, changed_ns=now_ns, version=each.version + 1)
+                    for each in copies
+                ]
+                return stay[0], Change(update=[*stay], insert=[job_event(each, actor, "updated") for each in stay])
+            after, change = stopped(job, attempt, state, reason, actor, now_ns)
             if other and state in FOLLOWS[other[0].state]:
                 change.add(stopped(*other, state, reason, actor, now_ns)[1])
             return after, change
@@ -412,6 +413,13 @@ MIN_RENEWAL_NS = 60 * NS_PER_S
 RETRIED = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.SKIPPED})
 RETRIED_TOGETHER = 500
 """Maximum number of tasks that one transaction returns to their queue."""
+
+
+def _started_again(job: JobRecord) -> JobRecord:
+    """Return a job with its minimum of replicas, at least one, if its triggers want none."""
+    if not job.spec.scaled_to_zero:
+        return job
+    return replace(job, spec=replace(job.spec, replicas=job.spec.least_replicas))
 
 
 def _retried(job: JobRecord, reason: str, now_ns: int) -> JobRecord:

@@ -323,9 +323,6 @@ class JobSpec:
             raise RejectedError(said, where="replicas")
         if self.ring:
             raise RejectedError("a ring has a fixed number of replicas", where="replicas")
-        if self.standby or self.copy_of:
-            said = "a service with a standby has no range of replicas: set a number, and change it while it runs"
-            raise RejectedError(said, where="replicas")
         if self.template not in RESIZABLE:
             said = f"a {self.template} cannot be resized while it runs; elastic are {', '.join(sorted(RESIZABLE))}"
             raise RejectedError(said, where="replicas")

@@ -21,7 +21,7 @@ from seaway.application.records import Attempt, JobRecord, ScaleWindow
 from seaway.application.transitions import job_event, moved, stepped, stopped
 from seaway.domain.deployment import ReplicaStatus
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import FOLLOWS, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.scaling import UNIT, Metric, Trigger, wanted_number
 
@@ -146,9 +146,14 @@ class Scaler:
         return metric is Metric.UTILIZATION and (self.metrics is None or bool(self.metrics.obstacle(metric)))
 
     def _scaled(self) -> Iterator[JobRecord]:
-        """Yield the jobs whose triggers apply: they run, or their triggers wanted no replica."""
+        """Yield the jobs whose triggers apply: they run, or their triggers wanted no replica.
+
+        The triggers of the active copy of a service decide for its standby too.
+        """
         for job_id in self._state.scaled:
             job = self._state.jobs[job_id]
+            if job.is_standby:
+                continue
             if job.state is JobState.RUNNING or (job.state is JobState.SUSPENDED and job.spec.scaled_to_zero):
                 yield job
 
@@ -246,13 +251,20 @@ class Scaler:
             least = min(limits, key=lambda each: each.number, default=None)
             decides = least if least and (most is None or least.number < most.number) else most
             self._numbers[job.id] = number
-            yield self._scaled_to(job, attempt, number, decides.why if decides else "")
+            change, why = Change(), decides.why if decides else ""
+            for copy in (job, self._state.jobs.get(job.other)):
+                if copy and copy.spec.replicas != number:
+                    change.add(self._scaled_to(copy, number, why))
+            yield change
 
-    def _scaled_to(self, job: JobRecord, attempt: Attempt | None, number: int, why: str) -> Change:
+    def _scaled_to(self, job: JobRecord, number: int, why: str) -> Change:
         """Return the change for another number of replicas. A job with none is suspended."""
         now_ns, was = self._state.clock.now_ns(), job.spec.replicas
         after = replace(job, spec=replace(job.spec, replicas=number))
         if not number:
+            if JobState.SUSPENDED not in FOLLOWS[job.state]:
+                return Change()
+            attempt = self._state.attempts.get((job.id, job.attempt))
             return stopped(after, attempt, JobState.SUSPENDED, f"scaled to zero: {why}", ACTOR, now_ns)[1]
         if not was:
             return stepped(moved(after, JobState.QUEUED, f"scaled from zero: {why}", now_ns), ACTOR)

@@ -25,9 +25,10 @@ REQUESTS = Trigger(Metric.REQUESTS, 20_000)
 
 @dataclass
 class SetMetrics:
-    """Metrics that a test sets."""
+    """Metrics that a test sets, and the questions that were asked."""
 
     values: dict[Metric, float | str] = field(default_factory=dict)
+    asked: list[Question] = field(default_factory=list)
 
     def obstacle(self, metric: Metric) -> str:
         """Return the reason why jobs cannot use a metric."""
@@ -35,6 +36,7 @@ class SetMetrics:
 
     def read(self, questions: Sequence[Question]) -> list[float | str]:
         """Return the values."""
+        self.asked += questions
         return [self.values[each.metric] for each in questions]
 
 

@@ -16,7 +16,9 @@ from seaway.domain.errors import ConflictError
 from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
 from seaway.domain.queues import Preemption, Queue
 from seaway.domain.runtime import Run
+from seaway.domain.scaling import Metric, Trigger
 from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.control.test_scaling import SetMetrics
 from tests.unit.application.scene import Scene, known, scene
 
 WARM, COLD = Standby(), Standby(StandbyMode.COLD)
@@ -280,6 +282,120 @@ def test_both_copies_get_more_and_fewer_replicas_without_a_stop(standby: Standby
     assert [len(made.plane.attempt(each).placements) for each in copies] == [4] * len(copies)
     assert [made.job(each).attempt for each in copies] == [1] * len(copies)
     assert len(copies) == 1 or active(made, job_id).id == job_id
+
+
+ELASTIC = {"replicas": 4, "min_replicas": 1, "max_replicas": 4}
+
+
+@pytest.mark.parametrize("standby", [WARM, COLD])
+def test_both_copies_of_an_elastic_service_grow_and_shrink(standby: Standby) -> None:
+    """Each has its range: it starts with the minimum, uses the room of its cluster, and shrinks before it is displaced.
+
+    A switch and the loss of a cluster apply as to any service.
+    """
+    made = world(gpus=4)
+    queue = Queue("default", grow_cooldown_s=0, preemption=Preemption.PREEMPT_LOWER_PRIORITY)
+    made.plane.writer.commit([Change(put=[queue])])
+    job_id = service(made, standby, **ELASTIC)
+    copies = [job_id, *filter(None, [made.job(job_id).other])]
+    assert [len(made.plane.attempt(each).placements) for each in copies] == [4] * len(copies)
+    for each in copies:
+        urgent = made.submit(gpus=1, priority=9, clusters={made.where(each)}, expected_duration_s=20)
+        made.plane.run(10)
+        assert (made.state(urgent), len(made.plane.attempt(each).remaining), made.job(each).attempt) == (
+            "running",
+            3,
+            1,
+        )
+    made.plane.run(60)
+    assert [len(made.plane.attempt(each).placements) for each in copies] == [4] * len(copies)
+    lost = made.where(job_id)
+    made.cluster(lost).disconnect()
+    made.plane.run(GRACE_S + 60)
+    serves = active(made, job_id) if len(copies) > 1 else made.job(job_id)
+    assert (serves.state.value, len(made.plane.attempt(serves.id).placements)) == ("running", 4)
+    assert lost not in serves.clusters
+
+
+def scaled(made: Scene, least: int, standby: Standby = WARM) -> tuple[str, SetMetrics]:
+    """Start a service with a standby that follows its requests, 20 a second for each replica."""
+    metrics = made.plane.controller.scaler.metrics = SetMetrics({Metric.REQUESTS: 20.0})
+    made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0)])])
+    fields = {"replicas": 1, "min_replicas": least, "max_replicas": 4, "scale": (Trigger(Metric.REQUESTS, 20_000),)}
+    return service(made, standby, **fields), metrics
+
+
+def test_triggers_of_the_active_copy_set_the_number_of_both() -> None:
+    """The standby has as many replicas when it takes over, and its triggers count from then on."""
+    made = world(gpus=4)
+    job_id, metrics = scaled(made, 1)
+    second = other(made, job_id).id
+
+    def sizes() -> list[int]:
+        made.plane.run(40)
+        return [len(made.plane.attempt(each).remaining) for each in (job_id, second)]
+
+    metrics.values[Metric.REQUESTS] = 55.0
+    assert sizes() == [3, 3]
+    for each in (job_id, second):
+        assert reasons(made, each, "updated")[-1].startswith("wants 3 replicas instead of 1: there are 55 requests")
+    assert {each.job_id for each in metrics.asked} == {job_id}
+    made.plane.jobs.failover(job_id, "ada")
+    metrics.asked.clear()
+    metrics.values[Metric.REQUESTS] = 75.0
+    assert sizes() == [4, 4]
+    assert {each.job_id for each in metrics.asked} == {second}
+    assert [made.job(each).attempt for each in (job_id, second)] == [1, 1]
+
+
+@pytest.mark.parametrize("by_standby", [False, True])
+def test_both_copies_end_and_start_with_their_requests(by_standby: bool) -> None:
+    """Scaled to zero, both are suspended. A user can start both, and keep both stopped, by either of them."""
+    made = world(gpus=4)
+    job_id, metrics = scaled(made, 0)
+    copies = [job_id, other(made, job_id).id]
+    named = copies[by_standby]
+
+    def states(seconds: float) -> tuple[str, str]:
+        made.plane.run(seconds, 10)
+        return made.state(copies[0]), made.state(copies[1])
+
+    metrics.values[Metric.REQUESTS] = 0.0
+    assert states(400) == ("suspended", "suspended")
+    assert not made.plane.controller.live.tree.node("default").use.held.get("gpus")
+    metrics.values[Metric.REQUESTS] = 50.0
+    assert states(60) == ("running", "running")
+    assert [len(made.plane.attempt(each).placements) for each in copies] == [3, 3]
+    assert active(made, job_id).id == job_id
+    metrics.values[Metric.REQUESTS] = 0.0
+    assert states(400) == ("suspended", "suspended")
+    made.plane.jobs.resume(named, "ada")
+    assert states(20) == ("running", "running")
+    assert states(400) == ("suspended", "suspended")
+    made.plane.jobs.suspend(named, "ada")
+    metrics.values[Metric.REQUESTS] = 50.0
+    assert states(60) == ("suspended", "suspended")
+    made.plane.jobs.resume(named, "ada")
+    assert states(60) == ("running", "running")
+
+
+def test_a_cold_standby_needs_room_for_the_minimum() -> None:
+    """The service starts elsewhere with it, and then follows its requests again. Without replicas, it has no place."""
+    made = world(gpus=4)
+    job_id, metrics = scaled(made, 0, COLD)
+    metrics.values[Metric.REQUESTS] = 75.0
+    made.plane.run(40)
+    assert len(made.plane.attempt(job_id).placements) == 4
+    made.plane.jobs.failover(job_id, "ada")
+    made.plane.run(60)
+    assert (made.state(job_id), len(made.plane.attempt(job_id).placements)) == ("running", 4)
+    assert made.where(job_id) != "alpha"
+    metrics.values[Metric.REQUESTS] = 0.0
+    made.plane.run(400, 10)
+    assert made.state(job_id) == "suspended"
+    metrics.values[Metric.REQUESTS] = 20.0
+    made.plane.run(60)
+    assert made.state(job_id) == "running"
 
 
 def test_a_service_without_a_standby_any_more_keeps_its_active_copy() -> None:
