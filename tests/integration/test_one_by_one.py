@@ -8,6 +8,7 @@ import pytest
 
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_state import JobState
+from tests.conformance.test_kueue import queues
 from tests.fakes.kubernetes.kinds import JOBS
 from tests.integration.test_cluster_faults import PATIENT, World
 
@@ -38,14 +39,17 @@ def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) ->
         world.close()
 
 
-def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("template", ["job", "kueue", "torchrun"])
+def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path: Path, template: str) -> None:
     """The others run on, also if someone deletes the Job that has completed, and another job gets the devices."""
     world = World(tmp_path, karmada=False, names=("alpha",), options=PATIENT)
     try:
         whole = ResourceRequest(100, 64, gpus=1, gpu_milli=1000)
-        job = world.submit(replicas=CARDS, request=whole)
-        world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
         alpha = world.members["alpha"]
+        if template == "kueue":
+            queues(alpha)
+        job = world.submit(replicas=CARDS, request=whole, template=template, command=("train",))
+        world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
         pods = {pod["metadata"]["name"]: pod for _, pod in world.pods(job)}
         assert len(pods) == CARDS
         ended, *_ = pods.values()
@@ -57,7 +61,7 @@ def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path:
         world.wait(lambda: sum(over()) == 1, "that its devices are released")
         other = world.submit(request=whole)
         world.wait(lambda: world.state(other) is JobState.RUNNING, "the other job")
-        name = ended["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        name = next(each["name"] for each in ended["metadata"]["ownerReferences"])
         alpha.delete(JOBS, ended["metadata"]["namespace"], name)
         world.wait(lambda: name not in {each["metadata"]["name"] for each in alpha.list(JOBS)}, "the end of the Job")
         world.finish(job)

@@ -152,6 +152,12 @@ HEADED = frozenset({"pytorchjob", "raycluster"})
 ONE_TEMPLATE = frozenset({"pytorchjob"})
 """Resizable templates with one pod template for all workers, so that these leave from the last one on."""
 
+ONE_OBJECT = frozenset({"pytorchjob", "volcanojob"})
+"""Templates of jobs with one object for all replicas in a cluster, which is only created again as a whole."""
+
+ENDS_IN_PARTS = INDEPENDENT | ONE_OBJECT | {"torchrun"}
+"""Templates whose completed replicas never run again while their objects exist."""
+
 
 _LEAST = {"replicas": 1, "expected_duration_s": 0, "time_limit_s": 1, "lease_s": 1, "retries": 0}
 """Minimum of each number."""

@@ -520,7 +520,8 @@ class LiveFleet:
         if not (job.demand.network.min_bandwidth_mbps or job.between_replicas.min_bandwidth_mbps):
             return ()
         behind = {each.name: each.gateway for each in self.snapshot.clusters}
-        gateways_by_cluster = [admission for each in attempt.clusters if (admission := behind.get(each, ""))]
+        clusters = dict.fromkeys(each.cluster for each in attempt.holding)
+        gateways_by_cluster = [admission for each in clusters if (admission := behind.get(each, ""))]
         known = any(each.name == job.demand.gateway for each in self._gateways)
         ways = [
             (job.demand.gateway, admission, job.demand.network.min_bandwidth_mbps)
@@ -529,7 +530,7 @@ class LiveFleet:
         ]
         pairs: Iterable[Ends] = permutations(dict.fromkeys(gateways_by_cluster), 2)
         if job.ring:
-            links = ring_links(attempt.placements, job.replicas)
+            links = ring_links(attempt.holding, job.replicas)
             ends = ((behind.get(here, ""), behind.get(there, "")) for here, there in links)
             pairs = [each for each in ends if "" not in each]
         ways += [(*each, job.between_replicas.min_bandwidth_mbps) for each in pairs]

@@ -44,6 +44,7 @@ from seaway.application.transitions import (
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import held_amounts
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
+from seaway.domain.job_spec import ENDS_IN_PARTS, ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.units import ranges, time_text
@@ -338,12 +339,17 @@ class Observer:
         """Return the replicas whose devices are released now, before the end of their attempt.
 
         They are those of workloads that have completed and that no other replica needs. A large attempt is stored for
-        several of them together.
+        several of them together. Pods with one template may run on the node of another one, and then release nothing.
         """
         copies = self._state.seen[attempt.job_id, attempt.number].values()
-        over = {one.replica for copy in copies for one in copy.replicas if one.phase is WorkloadPhase.SUCCEEDED}
-        if not over or attempt.spec.template != "job" or attempt.spec.ring:
+        ended_on = {
+            one.replica: one.node for copy in copies for one in copy.replicas if one.phase is WorkloadPhase.SUCCEEDED
+        }
+        if not ended_on or attempt.spec.template not in ENDS_IN_PARTS:
             return frozenset()
+        over = set(ended_on)
+        if attempt.spec.template in ONE_TEMPLATE:
+            over = {each.replica for each in attempt.placements if ended_on.get(each.replica) == each.node}
         running = {each.place for each in attempt.placements if each.replica not in over or each.leaving}
         ended = {each.replica for each in attempt.holding if each.place not in running}
         return frozenset(ended if len(ended) * MAX_RELEASES >= len(attempt.placements) else ())
@@ -619,9 +625,10 @@ class Observer:
         times = self._state.made_again[key]
         left = self._state.seen[key]
         what = " and ".join(loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
-        if times > MAX_MADE_AGAIN:
+        released = attempt.spec.template in ONE_OBJECT and attempt.holding is not attempt.placements
+        if times > MAX_MADE_AGAIN or released:
             self._state.stages.became(attempt, tuple(missing), Deployed.GONE)
-            text = f"{what} for the {times}th time"
+            text = f"{what}{', and others have completed' if released else f' for the {times}th time'}"
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self._state.settings.pause_s(attempt.number))
         reason = f"{what}; it is re-created"
         change = Change()

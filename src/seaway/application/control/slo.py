@@ -131,7 +131,7 @@ class Verdicts:
         if not attempt.spec.between_replicas.any or len(attempt.clusters) == 1:
             return
         if attempt.spec.ring:
-            pairs = ring_links(attempt.placements, attempt.spec.replicas)
+            pairs = ring_links(attempt.holding, attempt.spec.replicas)
             ends = ((self._gateways.get(here, ""), self._gateways.get(there, "")) for here, there in pairs)
             yield from dict.fromkeys(each for each in ends if "" not in each and each[0] != each[1])
         else:

@@ -8,7 +8,10 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.control.observe import without_leaving
+from seaway.application.control.reports import Observation
 from seaway.application.control.scheduler.resizer import chosen_to_leave
+from seaway.application.ports.backend import Changes
+from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
@@ -180,6 +183,41 @@ def test_completed_replicas_release_their_devices_before_the_others_end() -> Non
     made.plane.run(100)
     assert made.state(job) == "completed"
     assert made.job(job).reason == "all replicas completed"
+
+
+@pytest.mark.parametrize(
+    ("template", "node", "released", "attempt"),
+    [
+        ("kueue", "", True, 1),
+        ("torchrun", "", True, 1),
+        ("volcanojob", "", True, 2),
+        ("pytorchjob", "", True, 2),
+        ("pytorchjob", "node-1", False, 1),  # its pod ran in place of another one, which may still run on its node
+        ("rayjob", "", False, 1),
+    ],
+)
+def test_templates_release_the_devices_of_completed_replicas(
+    template: str, node: str, released: bool, attempt: int
+) -> None:
+    """Those of built-in templates whose pods end one by one. One object for all replicas is not created again then."""
+    made = nodes_of_four(1)
+    job = made.plane.submit(spec(gpus=1, replicas=4, template=template))[0]
+    made.plane.run(10)
+    copy = made.plane.controller.live.seen[job, 1]["alpha"]
+    first, *others = copy.replicas
+    first = replace(first, phase=WorkloadPhase.SUCCEEDED, node=node or first.node)
+    seen = Changes("", complete=False, workloads=(replace(copy, replicas=(first, *others)),))
+    report = Observation("alpha", seen, made.clock.monotonic_ns())
+    made.plane.writer.commit(made.plane.controller.observer.changes([report]))
+    other = made.submit(gpus=1)
+    assert made.plane.attempt(job).placements[0].completed is released
+    assert bool(made.plane.store.attempts(other)) is released
+    made.plane.jobs.cancel(other, "ada")
+    made.cluster("alpha").vanish(job, 1)
+    made.plane.run(120)
+    assert (made.state(job), made.job(job).attempt) == ("running", attempt)
+    said = [each.reason for each in made.plane.store.events(0, 100, job_id=job)]
+    assert any("are gone, and others have completed" in each for each in said) is (attempt == 2)
 
 
 @pytest.mark.parametrize("template", ["raycluster", "pytorchjob"])

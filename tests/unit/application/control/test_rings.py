@@ -10,6 +10,7 @@ from seaway.adapters.simulated import workload
 from seaway.application.records import Verb
 from seaway.domain.deployment import Reach
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.network import NetworkNeed
 from seaway.domain.runtime import Run
 from tests.unit.application.control.test_slo import MS, three, ties
 from tests.unit.application.scene import Scene, spec
@@ -88,6 +89,42 @@ def test_a_ring_is_shown_with_the_present_figures_of_its_links() -> None:
         assert (part.link.source, part.link.target) == (f"gw-{part.cluster}", f"gw-{part.next}")
         assert part.link.link is not None
         assert part.link.link.latency_ns == 17 * MS
+
+
+def test_a_replica_that_has_completed_releases_its_devices_and_links() -> None:
+    """Those of the other clusters report later. Both neighbours of the replica in the ring have their links back."""
+    made = three(gpus=1)
+    between = NetworkNeed(min_bandwidth_mbps=100)
+    (job_id,) = made.plane.submit(spec(replicas=3, ring=True, between_replicas=between, expected_duration_s=20))
+
+    def free() -> dict[str, tuple[int, ...]]:
+        snapshot = made.plane.controller.live.fleet.snapshot
+        return dict(
+            zip((each.name for each in snapshot.fleet.gateways), snapshot.arrays.gateways.T.tolist(), strict=True)
+        )
+
+    def reserved() -> dict[str, tuple[int, int]]:
+        """Return the bandwidth that is reserved on each interface, in and out."""
+        now = free()
+        return {
+            name: (was[0] - now[name][0], was[1] - now[name][1]) for name, was in before.items() if was != now[name]
+        }
+
+    before = free()
+    made.plane.run(10)
+    first, second, third = (f"gw-{each.cluster}" for each in made.plane.attempt(job_id).placements)
+    assert reserved() == dict.fromkeys((first, second, third), (100, 100))
+    for name in (second, third):
+        made.cluster(name.removeprefix("gw-")).disconnect()
+    made.plane.run(20)
+    assert [each.completed for each in made.plane.attempt(job_id).placements] == [True, False, False]
+    assert reserved() == {second: (0, 100), third: (100, 0)}
+    later = made.submit(gpus=1)
+    assert made.where(later) == first.removeprefix("gw-")
+    for name in (second, third):
+        made.cluster(name.removeprefix("gw-")).reconnect()
+    made.plane.run(5)
+    assert (made.state(job_id), made.job(job_id).attempt, reserved()) == ("completed", 1, {})
 
 
 @pytest.mark.parametrize("steps", range(6))
