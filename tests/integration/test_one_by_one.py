@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,10 +40,17 @@ def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) ->
         world.close()
 
 
-@pytest.mark.parametrize("template", ["job", "kueue", "torchrun"])
-def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path: Path, template: str) -> None:
-    """The others run on, also if someone deletes the Job that has completed, and another job gets the devices."""
-    world = World(tmp_path, karmada=False, names=("alpha",), options=PATIENT)
+@pytest.mark.parametrize(
+    ("template", "karmada"), [("job", False), ("kueue", False), ("torchrun", False), ("job", True), ("torchrun", True)]
+)
+def test_completed_replicas_release_their_devices_and_do_not_run_again(
+    tmp_path: Path, template: str, karmada: bool
+) -> None:
+    """The others run on, also if someone deletes the Job that has completed, and another job gets the devices.
+
+    Karmada creates the Job again, but it is suspended there.
+    """
+    world = World(tmp_path, karmada=karmada, names=("alpha",), options=PATIENT)
     try:
         whole = ResourceRequest(100, 64, gpus=1, gpu_milli=1000)
         alpha = world.members["alpha"]
@@ -62,8 +70,23 @@ def test_completed_replicas_release_their_devices_and_do_not_run_again(tmp_path:
         other = world.submit(request=whole)
         world.wait(lambda: world.state(other) is JobState.RUNNING, "the other job")
         name = next(each["name"] for each in ended["metadata"]["ownerReferences"])
+        uid = next(each["uid"] for each in ended["metadata"]["ownerReferences"])
+
+        def created_again() -> dict[str, Any] | None:
+            found = [each for each in alpha.list(JOBS) if each["metadata"]["name"] == name]
+            return next((each for each in found if each["metadata"]["uid"] != uid), None)
+
+        def suspended() -> bool:
+            specs = [each["spec"] for each in alpha.list(JOBS) if each["metadata"]["name"] == name]
+            return any(each.get("suspend") for each in specs)
+
+        if karmada:
+            world.wait(suspended, "the suspension of the Job that has completed")
         alpha.delete(JOBS, ended["metadata"]["namespace"], name)
-        world.wait(lambda: name not in {each["metadata"]["name"] for each in alpha.list(JOBS)}, "the end of the Job")
+        if karmada:
+            world.wait(lambda: created_again() is not None, "that Karmada creates it again")
+        else:
+            world.wait(lambda: uid not in {each["metadata"]["uid"] for each in alpha.list(JOBS)}, "the end of the Job")
         world.finish(job)
         world.wait(lambda: world.state(job) is JobState.COMPLETED, "all have completed")
         assert world.job(job).attempt == 1

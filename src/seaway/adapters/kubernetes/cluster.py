@@ -104,6 +104,11 @@ class KubernetesCluster:
         return self._view.name
 
     @property
+    def recreates(self) -> bool:
+        """True if deleted objects are created again."""
+        return self._deployer.recreates
+
+    @property
     def view(self) -> ClusterView:
         """View of the cluster's objects."""
         return self._view

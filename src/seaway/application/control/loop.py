@@ -27,7 +27,7 @@ from seaway.application.control.stored import read
 from seaway.application.control.tenancy import Names
 from seaway.application.control.topology import Map, Topology, with_network
 from seaway.application.network.link_table import LOOK_NS
-from seaway.application.ports.backend import Backend, Backends
+from seaway.application.ports.backend import Backend, Backends, Recreating
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import JobRecord
@@ -258,6 +258,8 @@ class Controller:
             self._met = known.backends
             fleet.know(names, self._clock.monotonic_ns())
             self._dispatcher.use(known.backends)
+            again = (each for each in known.backends if isinstance(each, Recreating) and each.recreates)
+            self.live.recreating = frozenset(each.cluster for each in again)
             self.live.resend_commands(set(names).difference(before) | exchanged)
             for changed in set(before).symmetric_difference(names):
                 self.live.reconsider(changed)

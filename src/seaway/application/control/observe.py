@@ -330,6 +330,8 @@ class Observer:
         if any(each.leaving and each.cluster in news.confirmed for each in placements):
             placements = without_leaving(placements, news.confirmed)
         if over := self._completed_early(attempt):
+            ended_in = {each.cluster for each in placements if each.replica in over} & self._state.recreating
+            self._send_again(attempt, ended_in, change)
             placements = tuple(replace(each, completed=True) if each.replica in over else each for each in placements)
         if placements is not attempt.placements:
             self._release(job, attempt, placements, change)
@@ -345,10 +347,13 @@ class Observer:
         ended_on = {
             one.replica: one.node for copy in copies for one in copy.replicas if one.phase is WorkloadPhase.SUCCEEDED
         }
-        if not ended_on or attempt.spec.template not in ENDS_IN_PARTS:
+        template = attempt.spec.template
+        if not ended_on or template not in ENDS_IN_PARTS:
+            return frozenset()
+        if template in ONE_OBJECT and not self._state.recreating.isdisjoint(attempt.clusters):
             return frozenset()
         over = set(ended_on)
-        if attempt.spec.template in ONE_TEMPLATE:
+        if template in ONE_TEMPLATE:
             over = {each.replica for each in attempt.placements if ended_on.get(each.replica) == each.node}
         running = {each.place for each in attempt.placements if each.replica not in over or each.leaving}
         ended = {each.replica for each in attempt.holding if each.place not in running}
@@ -387,13 +392,19 @@ class Observer:
         what = "it stays" if not repairs else "it stays, after several repairs" if insists else "it is restored"
         reason = f"{'; '.join(f'{cluster}: {each}' for cluster in sorted(drift) for each in drift[cluster])}; {what}"
         if repairs and not insists:
-            confirmed = [each for each in change.delete if isinstance(each, PendingCommand)]
-            change.delete = [each for each in confirmed if each.cluster not in drift]  # the others are sent again
-            change.put += [PendingCommand(*key, cluster, Verb.CREATE, now_ns) for cluster in sorted(drift)]
+            self._send_again(attempt, drift, change)
         if not change.update:
             job = replace(job, changed_ns=now_ns, version=job.version + 1)
             change.update = [job]
         change.insert.append(job_event(job, ACTOR, "drift", reason))
+
+    def _send_again(self, attempt: Attempt, clusters: Collection[str], change: Change) -> None:
+        """Command clusters to write the objects of an attempt again, also if they confirm an earlier command now."""
+        now_ns = self._state.command_ns(attempt)
+        confirmed = [each for each in change.delete if isinstance(each, PendingCommand)]
+        change.delete = [each for each in confirmed if each.cluster not in clusters]
+        key = attempt.job_id, attempt.number
+        change.put += [PendingCommand(*key, cluster, Verb.CREATE, now_ns) for cluster in sorted(clusters)]
 
     def _exposed(self, job: JobRecord, attempt: Attempt, change: Change) -> Change:
         """Report the addresses of a running job for clients outside its cluster, as an event."""

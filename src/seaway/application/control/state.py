@@ -107,6 +107,8 @@ class ControlState:
         Monotonic time before which a job gets no more replicas.
     scaled
         Unfinished jobs with triggers.
+    recreating
+        Clusters behind a component that may create deleted objects again.
     scale_reasons
         Number of replicas that the triggers of a job want, with the reason, by job.
     bookings
@@ -203,6 +205,7 @@ class ControlState:
         self.resizing: dict[str, Key] = {}
         self.resize_after_ns: dict[str, int] = {}
         self.scaled: dict[str, None] = {}
+        self.recreating: frozenset[str] = frozenset()
         self.scale_reasons: dict[str, tuple[int, str]] = {}
         self.bookings: dict[Key, Allocation] = {}
         self.networked: set[Key] = set()

@@ -159,6 +159,15 @@ class Collecting(Protocol):
         """Return the state of the collector; sends no request."""
 
 
+@runtime_checkable
+class Recreating(Protocol):
+    """Backend behind a component that may create deleted objects again; optional."""
+
+    @property
+    def recreates(self) -> bool:
+        """True if deleted objects are created again, so that completed ones are written as such."""
+
+
 class Backends(Protocol):
     """All clusters, and the network between them."""
 

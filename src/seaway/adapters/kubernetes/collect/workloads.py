@@ -19,7 +19,7 @@ from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import UNSTARTABLE, PodState, Wait
 from seaway.adapters.kubernetes.collect.pods import PodSummary
 from seaway.adapters.kubernetes.objects.core import Condition, OwnedMeta, Part
-from seaway.adapters.kubernetes.templates.names import PART, REPLICAS, numbers_of
+from seaway.adapters.kubernetes.templates.names import COMPLETED, PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.deployment import Cause, Endpoint, ReplicaStatus, Workload, WorkloadPhase
 
@@ -132,6 +132,8 @@ def read_workload(written: WorkloadObject, namespaces: Namespaces) -> WorkloadPa
     by_ray = _ended_by_ray(written.status)
     ended, decides = by_ray or _ended_by_volcano(written.status) or _ended(conditions), by_ray is not None
     part, trouble, held = meta.labels.get(PART, ""), _rejection_message(conditions), _gate_reason(written.status)
+    if meta.annotations.get(COMPLETED) and ended is None:  # Karmada created it again, suspended
+        ended, held = PodState(WorkloadPhase.SUCCEEDED), ""
     return WorkloadPart(*owner, part, replicas, trouble, meta.uid, ended, decides, held)
 
 

@@ -122,6 +122,9 @@ class Deployer(ABC):
         Input of rendering.
     """
 
+    recreates = False
+    """True if a component creates objects again that were deleted in the cluster."""
+
     def __init__(
         self, objects: Objects, namespaces: TenantNamespaces, options: TemplateOptions, templates: Templates
     ) -> None:

@@ -50,6 +50,8 @@ class KarmadaDeployer(Deployer):
         Health of the control plane's sources.
     """
 
+    recreates = True
+
     def __init__(
         self,
         objects: Objects,

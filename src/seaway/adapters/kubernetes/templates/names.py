@@ -46,6 +46,9 @@ MAX_RESTARTS = "seaway.io/max-restarts"
 RANK_0_OF_RING = "seaway.io/rank-0"
 """Annotation of a service: other clusters reach rank 0 of a ring by it."""
 
+COMPLETED = "seaway.io/completed"
+"""Annotation of a Job in Karmada: its replicas have completed, and their devices are released."""
+
 HOSTFILE = "seaway.io/hostfile"
 """Annotation of pods: hosts of the replicas of a gang, which the containers read as a file."""
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
-from seaway.adapters.kubernetes.templates.names import INDEX, PART, RANK_0, RANK_0_OF_RING, object_name, selector
+from seaway.adapters.kubernetes.templates.names import (
+    COMPLETED,
+    INDEX,
+    PART,
+    RANK_0,
+    RANK_0_OF_RING,
+    object_name,
+    selector,
+)
 from seaway.adapters.kubernetes.templates.pods import Pod, pod_template
 from seaway.adapters.kubernetes.templates.runtime import backoff_limit
 from seaway.domain.deployment import ADDRESS, PORT
@@ -312,13 +320,14 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
     """Return the Job of one part, and the claims of its pods.
 
     The Job never retries, because Seaway retries, also on other nodes, and counts restarts in place. It never cleans
-    up, because Seaway reads the result. A completed Job is not written again. A Job is indexed to identify pods: the
-    pod with index i is the i-th of the part's replicas. Fewer completions end the pods with the highest indexes
-    (KEP-3715).
+    up, because Seaway reads the result. A completed Job is not written again. In Karmada it is suspended, since Karmada
+    creates deleted objects again. A Job is indexed to identify pods: the pod with index i is the i-th of the part's
+    replicas. Fewer completions end the pods with the highest indexes (KEP-3715).
     """
     if not group.replicas:
         return [Manifest(context.workload("batch/v1", "Job", {}, group), absent=True)]
-    if all(each.completed for each in group.placements):
+    over = all(each.completed for each in group.placements)
+    if over and not context.options.shared:
         return []
     template = pod_template(context, group, pod, ("spec", "template"))
     spec = {
@@ -328,7 +337,11 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
         "backoffLimit": backoff_limit(context.spec),
         "template": template.body,
     }
+    if over:
+        spec["suspend"] = True
     body = context.workload("batch/v1", "Job", spec, group)
+    if over:
+        body["metadata"]["annotations"][COMPLETED] = "true"
     return [*template.claims, Manifest(body, template.pins, group.replicas)]
 
 
