@@ -92,7 +92,7 @@ class App:
         token = MAKE_TOKEN.format(folder=FOLDER, variable=self.variable)
         script = f"{token}{self.start.format(port=self.port)}"
         fields = merged(merged(self.fields, base.fields), options.fields)
-        own = {"run": {"command": ["sh", "-c", script, self.command, *arguments]}}
+        own: Body = {"run": {"command": ["sh", "-c", script, self.command, *arguments]}}
         given = fields.get("volumes") or []
         if isinstance(given, list):  # else its error is that of a job
             own["volumes"] = [*given, {"path": FOLDER, "empty_dir": "1Mi"}]
