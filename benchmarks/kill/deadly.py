@@ -146,9 +146,11 @@ class DeadlyBackend:
         """Call the backend."""
         return self._backend.manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Call the backend."""
-        return self._backend.logs(copy, replica, tail, container, since_ns)
+        return self._backend.logs(copy, replica, tail, container, since_ns, times=times)
 
 
 class DeadlyBackends:

@@ -88,7 +88,7 @@ class Observation:
         """Return no manifests."""
         return []
 
-    def logs(self, *_: object) -> Iterator[str]:
+    def logs(self, *_: object, **__: object) -> Iterator[str]:
         """Return no lines."""
         return iter(())
 

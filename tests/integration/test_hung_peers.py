@@ -55,7 +55,7 @@ def test_hung_kubelet_slows_nothing_else(monkeypatch: pytest.MonkeyPatch) -> Non
         rig.step(3)
         hung = plane.overview._backend("a")  # noqa: SLF001
 
-        def logs(*_: object) -> Iterator[str]:
+        def logs(*_: object, **__: object) -> Iterator[str]:
             go_on.wait(TIMEOUT_S)
             return iter(["late"])
 

@@ -46,7 +46,7 @@ class Cluster:
         self._following: Future[None] = Future()
 
     def follow_log(
-        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
+        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = "", since_ns: int = 0
     ) -> Future[None]:
         """Send lines from a position on."""
         del copy, replica
@@ -84,7 +84,9 @@ class Cluster:
         """Return no manifests."""
         raise NotImplementedError
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return no lines."""
         raise NotImplementedError
 
@@ -239,7 +241,7 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
 def test_of_a_job_whose_pods_are_gone_the_stored_log_is_sent(served: Served, cluster: Cluster, tmp_path: Path) -> None:
     """Its last lines, once."""
     served.rig.plane.overview.archive = archive = LogFiles(tmp_path, 1)
-    archive.put("copy", 0, ["one", "two", "three"])
+    archive.put("copy", 0, "", [f"2026-11-21T10:00:0{at}Z {each}" for at, each in enumerate(("one", "two", "three"))])
     job_id = submit(served)
     cluster.missing = True
     served.rig.plane.jobs.cancel(job_id, "test")

@@ -136,7 +136,9 @@ class Watched:
         """Return none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return none."""
         raise RejectedError("no logs")
 

@@ -1,4 +1,4 @@
-"""Stored logs of ended jobs: a compressed file for each replica, up to a total size."""
+"""Stored logs of ended jobs: a compressed file for each container, up to a total size."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class LogFiles:
         """Store the ID of an event as the position."""
         self._write(self._folder / "position", str(position).encode())
 
-    def put(self, copy: str, replica: int, lines: Sequence[str]) -> None:
-        """Store the log of a replica of a workload, and remove the oldest logs beyond the limit."""
-        path, text = self._path(copy, replica), "\n".join(lines)
+    def put(self, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
+        """Store the log of a container of a replica, and remove the oldest logs beyond the limit."""
+        path, text = self._path(copy, replica, container), "\n".join(lines)
         with suppress(OSError):
             self._size -= path.stat().st_size
         self._write(path, gzip.compress(text.encode("utf-8", "replace"), mtime=0))
@@ -51,12 +51,16 @@ class LogFiles:
         if self._size > self._limit:
             self._make_room()
 
-    def get(self, copy: str, replica: int) -> list[str] | None:
+    def get(self, copy: str, replica: int, container: str) -> list[str] | None:
         """Return a stored log; None if there is none."""
-        if not _NAME.fullmatch(copy):
+        if not _NAME.fullmatch(copy) or not _NAME.fullmatch(container or "first"):
             return None
         try:
-            return gzip.decompress(self._path(copy, replica).read_bytes()).decode("utf-8", "replace").split("\n")
+            return (
+                gzip.decompress(self._path(copy, replica, container).read_bytes())
+                .decode("utf-8", "replace")
+                .split("\n")
+            )
         except (OSError, EOFError):
             return None
 
@@ -67,8 +71,8 @@ class LogFiles:
                 self._size -= each.stat().st_size
                 each.unlink()
 
-    def _path(self, copy: str, replica: int) -> Path:
-        return self._folder / f"{copy}.{replica}.gz"
+    def _path(self, copy: str, replica: int, container: str) -> Path:
+        return self._folder / f"{copy}.{replica}.{container}.gz"
 
     def _logs(self) -> list[Path]:
         return list(self._folder.glob("*.gz"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -152,7 +153,7 @@ async def get_manifest(
 
 
 @operation(routes, "GET", "/jobs/{job}/logs", Role.VIEWER, {200: "text/plain"}, errors=(404, 409))
-async def get_logs(
+async def get_logs(  # noqa: PLR0913, PLR0917  # parameters of the query
     request: Request,
     job: JobRef,
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
@@ -162,16 +163,19 @@ async def get_logs(
     contains: Annotated[
         str, Query(max_length=200, description="Only lines with this text, in upper or lower case.")
     ] = "",
+    attempt: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Number of an attempt; 0 for the latest.")] = 0,
+    timestamps: Annotated[bool, Query(description="True to begin each line with its time.")] = False,
 ) -> Response:
-    """Return the last log lines of a container of a replica, if its cluster has them.
+    """Return the last log lines of a container of a replica, if its cluster has them, or Seaway has stored them.
 
     A search looks at the last 10,000 lines.
     """
     caller_of(request).require_job_content()
     pipeline, found = pipeline_of(request), await find(request, job)
-    log = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, container)
+    log = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, container, attempt)
+    read = partial(log.lines, times=timestamps)
     since_ns = max(0, at_ns(since)) if since else 0
-    lines = await pipeline.threads.ask_cluster(log.backend.cluster, log.lines, tail, since_ns, contains)
+    lines = await pipeline.threads.ask_cluster(log.backend.cluster, read, tail, since_ns, contains)
     return PlainTextResponse("".join(f"{line}\n" for line in lines))
 
 

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from seaway.api.events import MEDIA_TYPE, RETRY
 from seaway.api.http.pipeline import RequestPipeline, caller_of, header_of, pipeline_of
-from seaway.api.http.queries import find
+from seaway.api.http.queries import Moment, find
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import HEARTBEAT, Hub, Listener, Subscription
 from seaway.api.job_views import MAX_REPLICA, ContainerName
@@ -29,6 +29,7 @@ from seaway.application.fleet.overview import MAX_LINES, Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
+from seaway.wire.fields import at_ns
 
 EVERY_S = 1.0
 """Polling interval of clusters that cannot stream logs, seconds."""
@@ -55,6 +56,7 @@ async def follow_log(
     replica: Annotated[int, Query(ge=0, le=MAX_REPLICA)] = 0,
     tail: Annotated[int, Query(ge=1, le=MAX_LINES, description="Existing lines, from the end.")] = 100,
     container: ContainerName = "",
+    since: Annotated[Moment, Query(description="Only lines from this second on, like 2026-11-21T10:00:00Z.")] = "",
 ) -> Response:
     """Follow the log of a replica live, across attempts, until the job finishes.
 
@@ -65,20 +67,22 @@ async def follow_log(
     pipeline, found = pipeline_of(request), await find(request, job)
     place = _Place(header_of(request, b"last-event-id") or "")
     await pipeline.threads.read(pipeline.plane.overview.log, found, replica, container)
+    since_ns = max(0, at_ns(since)) if since else 0
     listener = Listener(caller_of(request), Subscription("", found.id, confined=True))
     hub: Hub = request.app.state.hub
     await hub.join(listener)
-    return LogStream(pipeline, hub, listener, _LogRequest(found.id, replica, container, tail), place)
+    return LogStream(pipeline, hub, listener, _LogRequest(found.id, replica, container, tail, since_ns), place)
 
 
 @dataclass(frozen=True, slots=True)
 class _LogRequest:
-    """Log to follow, and the number of its first lines."""
+    """Log to follow, the number of its first lines, and the time of the first one."""
 
     job_id: str
     replica: int
     container: str
     tail: int
+    since_ns: int
 
 
 class _Place:
@@ -188,7 +192,7 @@ class LogStream(Response):
             except SeawayError as error:  # the log does not exist yet or any more, or its cluster does not answer
                 self._why = self._why or str(error)
                 if job.state.final and log and not self._place.within:
-                    await self._tell(_later(log.stored(), "", self._tail))
+                    await self._tell(_later(log.stored(self._subscription.since_ns), "", self._tail))
             if job.state.final and not self._listener.closed:
                 await self._end("" if self._place.within else self._why or "the job never ran")
                 return
@@ -219,13 +223,16 @@ class LogStream(Response):
         if isinstance(log.backend, Following):
             await self._listen(log, log.backend)
         else:
-            lines = await self._pipeline.threads.ask_cluster(log.backend.cluster, log.lines, MAX_LINES)
+            lines = await self._pipeline.threads.ask_cluster(
+                log.backend.cluster, log.lines, MAX_LINES, self._subscription.since_ns
+            )
             await self._tell(_later(lines, self._place.within, self._tail))
             self._pause_s = EVERY_S
 
     async def _listen(self, log: Log, backend: Following) -> None:
         inbox = _LineQueue(self._listener.wake)
-        begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container)
+        since_ns = self._subscription.since_ns
+        begin = (log.copy, log.replica, self._tail, self._place.within, inbox.give, log.container, since_ns)
         ask = self._pipeline.threads.ask_cluster
         reading = asyncio.wrap_future(await ask(log.backend.cluster, backend.follow_log, *begin))
         began_s = asyncio.get_running_loop().time()

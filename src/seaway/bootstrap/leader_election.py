@@ -151,8 +151,10 @@ class _Fenced:
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         return self.backend.manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
-        return self.backend.logs(copy, replica, tail, container, since_ns)
+    def logs(  # see `Backend`
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
+        return self.backend.logs(copy, replica, tail, container, since_ns, times=times)
 
 
 class FencedThreads(Threads):

@@ -141,11 +141,15 @@ class LogFeed:
         Number of existing lines to begin with.
     container
         Name of a container; empty for the first.
+    since
+        Time of the first line, with its zone; empty for any.
     """
 
-    def __init__(self, job: str, replica: int = 0, tail: int = 100, container: str = "") -> None:
+    def __init__(  # which log, and which lines
+        self, job: str, replica: int = 0, tail: int = 100, container: str = "", since: str = ""
+    ) -> None:
         self._path = f"{PREFIX}/jobs/{part(job)}/logs/follow"
-        self._query = {"replica": replica, "tail": tail, "container": container or None}
+        self._query = {"replica": replica, "tail": tail, "container": container or None, "since": since or None}
         self._after = ""
         self._over = False
         self._rest = b""

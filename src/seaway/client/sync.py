@@ -115,7 +115,9 @@ class Client(Methods):
             feed = Feed(str(self.body(job_calls.job(job))["id"]), after or 0, since)
         yield from self._received(feed)
 
-    def follow_log(self, job: str, *, replica: int = 0, container: str = "", tail: int = 100) -> Generator[str]:
+    def follow_log(
+        self, job: str, *, replica: int = 0, container: str = "", tail: int = 100, since: str = ""
+    ) -> Generator[str]:
         """Follow the log of a replica, line by line, until the job ends.
 
         Resume after the last received line when the connection is lost.
@@ -126,8 +128,10 @@ class Client(Methods):
             Name of a container; empty for the first.
         tail
             Number of existing lines to begin with.
+        since
+            Only lines from this time on, with its zone, such as ``2026-11-21T10:00:00Z``.
         """
-        return self._received(LogFeed(job, replica, tail, container))
+        return self._received(LogFeed(job, replica, tail, container, since))
 
     def wait(self, job: str, until: Until = "finished", *, timeout_s: float | None = None) -> JobOut:
         """Wait until a job ends or runs; return its state at that time.

@@ -211,8 +211,13 @@ class LimitWarning:
             raise RejectedError("must be at least 1 s", where="time_limit_warning.before")
 
 
-RESERVED_NAMES = frozenset({"main", "pytorch", "ray-head", "ray-worker", "seaway-workdir"})
-"""Names of the containers that run the program of a job, and of the one that fetches its working directory."""
+FETCHER = "seaway-workdir"
+"""Name of the container that fetches the working directory of a job."""
+
+PROGRAM_NAMES = frozenset({"main", "pytorch", "ray-head", "ray-worker"})
+"""Names of the containers that run the program of a job."""
+
+RESERVED_NAMES = PROGRAM_NAMES | {FETCHER}
 
 
 @dataclass(frozen=True, slots=True)

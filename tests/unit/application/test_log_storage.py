@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 from seaway.adapters.log_files import MIB, LogFiles
 from seaway.application.fleet import log_storage
 from seaway.application.fleet.log_storage import LogStorage
-from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.application.ports.logs import NoContainerError
+from seaway.application.records import NS_PER_S
+from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.runtime import Container, Run, Runtime
+from seaway.wire.fields import at_ns
 from tests.unit.application.scene import Scene, scene
 
 
@@ -32,7 +37,7 @@ def run(made: Scene, **fields: object) -> str:
 
 
 def test_the_log_of_an_ended_job_stays_when_its_pods_are_gone(tmp_path: Path) -> None:
-    """The end of a log can be searched as before, but has no times. A running job has no stored log."""
+    """The end of a log can be searched as before, also by time. A running job has no stored log."""
     made, storage = storing(tmp_path)
     job_id = run(made, expected_duration_s=100)
     storage.run()
@@ -50,13 +55,52 @@ def test_the_log_of_an_ended_job_stays_when_its_pods_are_gone(tmp_path: Path) ->
     assert log.lines(100) == lines
     assert log.lines(1) == lines[-1:]
     assert log.lines(100, contains="FINISHED") == lines[-1:]
-    with pytest.raises(RejectedError, match="since: the pods are gone, and stored logs have no times"):
-        log.lines(100, since_ns=1)
+    timed = log.lines(100, times=True)
+    assert [each.partition(" ")[2] for each in timed] == lines
+    last_ns = at_ns(timed[-1].partition(" ")[0])
+    assert log.lines(100, since_ns=1) == lines
+    assert log.lines(100, since_ns=last_ns) == lines[-1:]
+    assert log.lines(100, since_ns=last_ns + NS_PER_S) == []
     with pytest.raises(RejectedError, match="missing"):
         made.plane.overview.latest_log(made.job(job_id), 0, "missing").lines(100)
     made.plane.jobs.delete(job_id, "ada")
     storage.run()
     assert log.stored() == []
+
+
+def test_all_containers_and_attempts_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each container of each attempt has its own log; the program's is found by its name, and without one."""
+    made, storage = storing(tmp_path)
+    cluster = made.cluster("alpha")
+
+    def logs(copy: str, _replica: int, _tail: int, container: str = "", *_: object, **__: object) -> Iterator[str]:
+        if container not in ("", "main", "proxy"):
+            raise NoContainerError(container, ["main", "proxy"])
+        return iter([f"2026-11-21T10:00:00.5Z {copy} {container} is served"])
+
+    monkeypatch.setattr(cluster, "logs", logs)
+    beside = Runtime(
+        containers=(Container("proxy", Run("proxy:1"), cpu_milli=100),), init_containers=(Container("gone", Run("x")),)
+    )
+    job_id = run(made, runtime=beside, clusters=("alpha",))
+    for _ in range(2):
+        made.plane.jobs.suspend(job_id, "ada")
+        made.plane.settle()
+        storage.run()
+        made.plane.jobs.resume(job_id, "ada")
+        made.clock.advance_s(60)
+        made.plane.settle()
+    monkeypatch.setattr(cluster, "logs", lambda *_, **__: (_ for _ in ()).throw(RejectedError("no pod")))
+    found = made.plane.overview.latest_log
+    for attempt in (1, 2):
+        proxy = found(made.job(job_id), 0, "proxy", attempt)
+        assert proxy.lines(10) == [f"sw-{job_id}-{attempt} proxy is served"]
+        assert proxy.lines(10, times=True)[0].startswith("2026-11-21T10:00:00.5Z sw-")
+        first, named = (found(made.job(job_id), 0, name, attempt).lines(10) for name in ("", "main"))
+        assert first == named == [f"sw-{job_id}-{attempt}  is served"]
+        assert found(made.job(job_id), 0, "gone", attempt).stored() == []
+    with pytest.raises(ConflictError, match="no attempt 9; the latest is 3"):
+        found(made.job(job_id), 0, "", 9)
 
 
 def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_path: Path) -> None:
@@ -97,11 +141,12 @@ def test_the_oldest_logs_make_room(tmp_path: Path) -> None:
     files = LogFiles(tmp_path, 1)
     for number in range(40):
         digits = "".join(f"{(number * 7919 + each) ** 3 % 10**9:09}" for each in range(9000))
-        files.put(f"sw-{number:03}-1", 0, [digits])
+        files.put(f"sw-{number:03}-1", 0, "", [digits])
         if number == 20:
             files = LogFiles(tmp_path, 1)
-    kept = [number for number in range(40) if files.get(f"sw-{number:03}-1", 0)]
+    kept = [number for number in range(40) if files.get(f"sw-{number:03}-1", 0, "")]
     assert 0 < len(kept) < 40
     assert kept == list(range(kept[0], 40))
     assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= MIB
-    assert files.get("../sw-039-1", 0) is None
+    assert files.get("../sw-039-1", 0, "") is None
+    assert files.get("sw-039-1", 0, "../x") is None

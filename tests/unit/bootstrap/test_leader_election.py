@@ -45,7 +45,9 @@ class Cluster:
         """Make none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Have none."""
         return iter(())
 

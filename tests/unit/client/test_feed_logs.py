@@ -65,9 +65,11 @@ def test_a_log_goes_on_after_the_line_that_came_last(ask: AttentionParams) -> No
         stream(line("1~a.3", "three\r")),
         stream(END),
     )
-    assert ask(stub, "follow_log", "train", replica=2, container="side", tail=5) == ["one", "", "three\r"]
+    options = {"replica": 2, "container": "side", "tail": 5, "since": "2026-11-21T10:00:00Z"}
+    assert ask(stub, "follow_log", "train", **options) == ["one", "", "three\r"]
     assert [request.headers.get("last-event-id") for request in stub.requests] == [None, "1~a.2", "1~a.2", "1~a.3"]
-    assert str(stub.requests[0].url).endswith("/jobs/train/logs/follow?replica=2&tail=5&container=side")
+    assert stub.requests[0].url.path.endswith("/jobs/train/logs/follow")
+    assert dict(stub.requests[0].url.params) == {name: str(value) for name, value in options.items()}
 
 
 def test_a_line_that_was_cut_off_comes_whole_later(ask: AttentionParams) -> None:

@@ -162,13 +162,15 @@ class KubernetesCluster:
         """Return the objects of a deployment, with devices pinned."""
         return [each.pinned() for each in self._deployer.manifests(deployment)]
 
-    def logs(self, workload: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(  # see `Backend`
+        self, workload: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return the last log lines of a replica's container."""
         source = Source.of(self._pod(workload, replica), container)
-        return iter(self._reactor.run(read_end(self._api, source, tail, since_ns), LOGS_S))
+        return iter(self._reactor.run(read_end(self._api, source, tail, since_ns, times=times), LOGS_S))
 
     def follow_log(  # see `Following`
-        self, workload: str, replica: int, tail: int, after: str, give: Give, container: str = ""
+        self, workload: str, replica: int, tail: int, after: str, give: Give, container: str = "", since_ns: int = 0
     ) -> Future[None]:
         """Stream the log lines of a replica's container; see `Following`."""
         source = Source.of(self._pod(workload, replica), container)
@@ -176,12 +178,12 @@ class KubernetesCluster:
             raise UnavailableError(
                 f"{self.cluster} has {MAX_FOLLOWED} logs followed already", retry_after_s=RETRY_AFTER_S
             )
-        return self._reactor.submit(self._follow_log(source, tail, after, give))
+        return self._reactor.submit(self._follow_log(source, tail, after, give, since_ns))
 
-    async def _follow_log(self, source: Source, tail: int, after: str, give: Give) -> None:
+    async def _follow_log(self, source: Source, tail: int, after: str, give: Give, since_ns: int) -> None:
         self._followed += 1
         try:
-            await read_on(self._api, source, tail, after, give)
+            await read_on(self._api, source, tail, after, give, since_ns)
         finally:
             self._followed -= 1
 

@@ -64,9 +64,11 @@ class Source:
         return {**params, "container": self.container} if self.container else params
 
 
-async def read_end(api: Api, source: Source, tail: int, since_ns: int = 0) -> list[str]:
+async def read_end(api: Api, source: Source, tail: int, since_ns: int = 0, *, times: bool = False) -> list[str]:
     """Return the last lines of a container from a second on; raise `RejectedError` if it has no log."""
     params = {**source.params(tail), "limitBytes": str(LARGEST_BYTES)}
+    if times:
+        params["timestamps"] = "true"
     if since_ns:
         params["sinceTime"] = _second(since_ns)
     try:
@@ -78,13 +80,17 @@ async def read_end(api: Api, source: Source, tail: int, since_ns: int = 0) -> li
     return said.decode("utf-8", "replace").splitlines()
 
 
-async def follow(api: Api, source: Source, tail: int, after: str, give: Give) -> None:
+async def follow(  # which log, and from where
+    api: Api, source: Source, tail: int, after: str, give: Give, since_ns: int = 0
+) -> None:
     """Stream the lines of a container until it ends; see `Following`."""
     sieve = LineFilter(source.pod.uid, after)
     params = {**source.params(tail), "follow": "true", "timestamps": "true"}
     if sieve.since:
         del params["tailLines"]
         params["sinceTime"] = sieve.since
+    elif since_ns:
+        params["sinceTime"] = _second(since_ns)
     try:
         async with api.pieces(source.path, params, IDLE_TIMEOUT_S) as pieces:
             async for lines in cut(pieces):

@@ -62,10 +62,12 @@ class RemoteSimulatedCluster:
         """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(  # see `Backend`
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return the last log lines of a replica."""
         require_container(container)
-        query = {"copy": copy, "replica": replica, "tail": tail, "since_ns": since_ns}
+        query = {"copy": copy, "replica": replica, "tail": tail, "since_ns": since_ns, "times": int(times)}
         lines: list[str] = self._admission.get("/logs", query, orjson.loads)
         return iter(lines)
 

@@ -211,7 +211,9 @@ class SimulatedCluster:
         """Return a Kubernetes Job for each replica, as for a real cluster."""
         return manifests(deployment)
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(  # see `Backend`
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return the last log lines of a replica, generated from its run time."""
         require_container(container)
         with self._changed:
@@ -221,6 +223,8 @@ class SimulatedCluster:
             if replica not in {each.replica for each in record.made.placements}:
                 raise RejectedError(f"copy {copy!r} has no replica {replica} in cluster {self.cluster!r}")
             said = list(lines(record, replica, self._now_ns(), since_ns))
+        if times:
+            said = [f"{each.partition(' ')[0]} {each}" for each in said]
         return islice(said, max(0, len(said) - max(0, tail)), None)
 
     def usage(self) -> Mapping[str, NodeUsage]:

@@ -162,8 +162,9 @@ def _manifests(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
 
 def _logs(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
     replica, tail = (int(_number(request, name, 0)) for name in ("replica", "tail"))
-    since_ns = int(_number(request, "since_ns", 0, LARGEST_NS))
-    return orjson.dumps(list(cluster.logs(request.query_params.get("copy", ""), replica, tail, since_ns=since_ns)))
+    since_ns, times = int(_number(request, "since_ns", 0, LARGEST_NS)), bool(_number(request, "times", 0))
+    copy = request.query_params.get("copy", "")
+    return orjson.dumps(list(cluster.logs(copy, replica, tail, since_ns=since_ns, times=times)))
 
 
 def _cause(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:

@@ -10,6 +10,7 @@ from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.domain.errors import SeawayError, UnavailableError
 from seaway.domain.job_state import JobState
+from seaway.domain.runtime import FETCHER, Runtime
 
 INTERVAL_S = 5.0
 """Time between two runs, seconds. Pods that are stopped exist for their grace period, 30 s by default."""
@@ -28,12 +29,25 @@ MAX_QUEUED = 10_000
 
 ENDS = frozenset(
     each.value
-    for each in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.PREEMPTED, JobState.SUSPENDED)
+    for each in (
+        JobState.COMPLETED,
+        JobState.FAILED,
+        JobState.CANCELLED,
+        JobState.PREEMPTED,
+        JobState.SUSPENDED,
+        JobState.QUEUED,  # for another attempt
+    )
 )
 
 
+def side_containers(runtime: Runtime) -> list[str]:
+    """Return the names of the containers beside the program, and before it."""
+    fetcher = [FETCHER] if runtime.workdir else []
+    return fetcher + [each.name for each in (*runtime.init_containers, *runtime.containers)]
+
+
 class LogStorage:
-    """Scheduled task that follows the events of jobs, and stores the logs of those that ended.
+    """Scheduled task that follows the events of jobs, and stores the logs of attempts that ended.
 
     A restart continues with the events since the last run. Logs that a cluster does not return are not retried.
     """
@@ -66,14 +80,16 @@ class LogStorage:
 
     def _put(self, job_id: str, attempt: int) -> None:
         job = self._store.job(job_id)
-        if job is None or job.attempt != attempt or job.state is JobState.DELETED:
+        if job is None or job.state is JobState.DELETED:
             return
         for replica in range(min(job.spec.replicas, MAX_REPLICAS)):
-            try:
-                log = self._overview.latest_log(job, replica)
-                if log.backend.cluster not in self._unreachable and (lines := log.read(MAX_LINES)):
-                    self._archive.put(log.copy, replica, lines)
-            except UnavailableError:
-                self._unreachable.add(log.backend.cluster)  # the other logs of this run do not wait for it
-            except SeawayError:
-                continue  # it never ran, or its pod is gone
+            for container in ("", *side_containers(job.spec.runtime)):
+                try:
+                    log = self._overview.latest_log(job, replica, container, attempt)
+                    if log.backend.cluster not in self._unreachable and (lines := log.read(MAX_LINES, times=True)):
+                        self._archive.put(log.copy, replica, container, lines)
+                except UnavailableError:
+                    self._unreachable.add(log.backend.cluster)  # the other logs of this run do not wait for it
+                except SeawayError:
+                    if not container:
+                        break  # it never ran, or its pod is gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,7 @@ from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, JobRecord
+from seaway.application.records import NS_PER_S, Attempt, JobRecord
 from seaway.application.views import (
     HEURISTIC,
     PACKAGE,
@@ -51,6 +52,7 @@ from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import ring_links
+from seaway.domain.runtime import PROGRAM_NAMES
 from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
@@ -72,7 +74,7 @@ class Log:
     container: str = ""
     archive: LogArchive | None = None
 
-    def lines(self, tail: int, since_ns: int = 0, contains: str = "") -> list[str]:
+    def lines(self, tail: int, since_ns: int = 0, contains: str = "", *, times: bool = False) -> list[str]:
         """Return the last lines. May wait for the cluster.
 
         Parameters
@@ -81,6 +83,8 @@ class Log:
             Only return lines from this second on, nanoseconds since 1970.
         contains
             Only return lines with this text, in upper or lower case.
+        times
+            True to begin each line with its time.
 
         Raises
         ------
@@ -88,24 +92,29 @@ class Log:
             If the log neither exists in the cluster nor is stored, or the container does not exist.
         """
         try:
-            lines = self.read(MAX_LINES if contains else tail, since_ns)
+            lines = self.read(MAX_LINES if contains else tail, since_ns, times=times)
         except (RejectedError, UnavailableError):
-            lines = self.stored()
-            if not lines:
+            if not self.stored():
                 raise
-            if since_ns:
-                raise RejectedError("the pods are gone, and stored logs have no times", where="since") from None
+            lines = self.stored(since_ns, times=times)
         wanted = contains.casefold()
         return [line for line in lines if wanted in line.casefold()][-tail:] if contains else lines[-tail:]
 
-    def read(self, tail: int, since_ns: int = 0) -> list[str]:
+    def read(self, tail: int, since_ns: int = 0, *, times: bool = False) -> list[str]:
         """Return the last lines that the cluster has; raise as `lines`."""
-        found = islice(self.backend.logs(self.copy, self.replica, tail, self.container, since_ns), tail)
-        return [line.rstrip("\n") for line in found]
+        found = self.backend.logs(self.copy, self.replica, tail, self.container, since_ns, times=times)
+        return [line.rstrip("\n") for line in islice(found, tail)]
 
-    def stored(self) -> list[str]:
-        """Return the stored lines; empty if there are none."""
-        return (self.archive.get(self.copy, self.replica) or []) if self.archive and not self.container else []
+    def stored(self, since_ns: int = 0, *, times: bool = False) -> list[str]:
+        """Return the stored lines from a second on; empty if there are none."""
+        if self.archive is None:
+            return []
+        container = "" if self.container in PROGRAM_NAMES else self.container
+        lines = self.archive.get(self.copy, self.replica, container) or []
+        if since_ns:
+            first = datetime.fromtimestamp(since_ns // NS_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            lines = [each for each in lines if each[: len(first)] >= first]
+        return lines if times else [each.partition(" ")[2] for each in lines]
 
 
 def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
@@ -421,15 +430,21 @@ class Overview:
             for document in self._backend(cluster).manifests(deployment(attempt, cluster).shown())
         ]
 
-    def latest_log(self, job: JobRecord, replica: int, container: str = "") -> Log:
-        """Return the location of the log of a replica of the latest attempt, by default of its first container.
+    def latest_log(self, job: JobRecord, replica: int, container: str = "", attempt: int = 0) -> Log:
+        """Return the location of the log of a replica, by default of the latest attempt and its first container.
 
         Raises
         ------
         ConflictError
-            If the job was never placed, or has no such replica.
+            If the job was never placed, or has no such attempt or replica.
         """
-        return self._log(self._latest(job), replica, container)
+        latest = self._latest(job)
+        if not attempt or attempt == latest.number:
+            return self._log(latest, replica, container)
+        for each in self._store.attempts(job.id):
+            if each.number == attempt:
+                return self._log(each, replica, container)
+        raise ConflictError(f"the job has no attempt {attempt}; the latest is {latest.number}")
 
     def log(self, job: JobRecord, replica: int, container: str = "") -> Log | None:
         """Return the location of the log of a replica of the latest attempt; None if the job was never placed.

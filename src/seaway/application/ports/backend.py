@@ -116,13 +116,17 @@ class Backend(Protocol):
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return the objects of a deployment as they would be sent."""
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(  # which log, and which lines
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return the last log lines of a container of a replica, by default of the first container.
 
         Parameters
         ----------
         since_ns
             Only return lines from this second on, nanoseconds since 1970.
+        times
+            True to begin each line with its time, like ``2026-11-21T10:00:00.5Z``, and a space.
 
         Raises
         ------

@@ -43,10 +43,10 @@ class LogArchive(Protocol):
     def advance(self, position: int) -> None:
         """Store the ID of an event as the position."""
 
-    def put(self, copy: str, replica: int, lines: Sequence[str]) -> None:
-        """Store the log of a replica of a workload."""
+    def put(self, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
+        """Store the log of a container of a replica; an empty name is the first container. Lines have times."""
 
-    def get(self, copy: str, replica: int) -> list[str] | None:
+    def get(self, copy: str, replica: int, container: str) -> list[str] | None:
         """Return a stored log; None if there is none."""
 
     def drop(self, job_id: str) -> None:
@@ -62,7 +62,7 @@ class Following(Protocol):
     """Backend that streams logs; optional."""
 
     def follow_log(  # which log, and from where
-        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = ""
+        self, copy: str, replica: int, tail: int, after: str, give: Give, container: str = "", since_ns: int = 0
     ) -> Future[None]:
         """Stream the lines of a replica until its log ends or the future is cancelled.
 
@@ -75,6 +75,8 @@ class Following(Protocol):
             re-created pod, starts at the first line.
         container
             Name of the container; empty for the first.
+        since_ns
+            Only lines from this second on, nanoseconds since 1970.
 
         Returns
         -------

@@ -47,6 +47,8 @@ def logs(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only lines from then on: an age like 10m, a date, a time.")
     ] = None,
+    attempt: Annotated[int, typer.Option(min=0, help="Number of an earlier attempt. Default: the latest.")] = 0,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
     grep: Annotated[
         str | None, typer.Option(metavar="PATTERN", help="Only lines in which this regular expression is found.")
     ] = None,
@@ -66,17 +68,21 @@ def logs(
       [cyan]seaway logs -f train --replica 3 --container main[/cyan]
       [cyan]seaway logs -f train --all[/cyan]
       [cyan]seaway logs train --all --since 1h --grep 'error|warn'[/cyan]
+      [cyan]seaway logs train --attempt 1 --timestamps[/cyan]
       [cyan]seaway logs train --all --save logs/[/cyan]
     """
     from seaway.cli.remote import connect, connect_to_follow, retry_longer
 
     wanted = Wanted.of(replica or (), every=every, container=container, every_container=every_container)
-    if follow and (since or save):
-        raise RejectedError("cannot be used with --follow", where="--since" if since else "--save")
+    for option, given in (("--save", save), ("--attempt", attempt), ("--timestamps", timestamps)):
+        if follow and given:
+            raise RejectedError("cannot be used with --follow", where=option)
     search = Search(
         tail or (MAX_LINES if since or save else 100),
         arguments.moment(since, "--since") if since else "",
         pattern_of(grep),
+        attempt,
+        timestamps,
     )
     leaves = suppress(KeyboardInterrupt) if follow else nullcontext()
     with connect(context) as client, leaves:
@@ -204,18 +210,20 @@ def choose(client: Client, job: str, wanted: Wanted, *, follow: bool) -> tuple[s
 
 
 def _containers(client: Client, job: Body, *, wait: bool) -> dict[int, list[str]]:
-    """Return the containers of each replica. They are known when the job runs."""
+    """Return the containers of each replica. They are known when the job runs; later, those of its request are."""
     from seaway.client.calls.jobs import attempts
 
     if wait and job["state"] != "running":
         note("waiting for the job to run, to see its containers")
         job = {**job, "attempt": client.wait(job["id"], "running").attempt}
     workloads = client.body(attempts(job["id"], after=max(0, job["attempt"] - 1)))["workloads"]
-    return {
+    found = {
         replica["replica"]: [container["name"] for container in replica["containers"]]
         for copy in workloads
         for replica in copy["replicas"]
     }
+    asked = [each["name"] for field in ("init_containers", "containers") for each in job["spec"].get(field) or ()]
+    return found or {replica: ["", *asked] for replica in range(job["replicas"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +238,17 @@ class Search:
         Time of the first line; empty for any.
     pattern
         Expression that lines must contain; None for all lines.
+    attempt
+        Number of an attempt; 0 for the latest.
+    timestamps
+        True to begin each line with its time.
     """
 
     tail: int
     since: str = ""
     pattern: re.Pattern[str] | None = None
+    attempt: int = 0
+    timestamps: bool = False
 
     def matches(self, line: str) -> bool:
         """Report whether a line is requested."""
@@ -326,7 +340,15 @@ def read_all(client: Client, job: str, sources: Sequence[Source], search: Search
 
     tail = MAX_LINES if search.pattern else search.tail
     for source in sources:
-        call = logs(job, replica=source.replica, container=source.container, tail=tail, since=search.since)
+        call = logs(
+            job,
+            replica=source.replica,
+            container=source.container,
+            tail=tail,
+            since=search.since,
+            attempt=search.attempt,
+            timestamps=search.timestamps,
+        )
         try:
             text = client.send(call)
         except SeawayError as error:
@@ -342,7 +364,9 @@ async def follow_all(
     """Print new lines as they arrive. The end or an error of one log does not affect the others."""
 
     async def follow(source: Source) -> None:
-        lines = client.follow_log(job, replica=source.replica, container=source.container, tail=search.tail)
+        lines = client.follow_log(
+            job, replica=source.replica, container=source.container, tail=search.tail, since=search.since
+        )
         try:
             async with aclosing(lines):
                 async for line in lines:

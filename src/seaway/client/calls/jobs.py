@@ -321,8 +321,16 @@ def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0
     return Call("GET", path, Text(), {"after": after} if after else {}, headers)
 
 
-def logs(
-    job: str, *, replica: int = 0, container: str = "", tail: int = 100, since: str = "", contains: str = ""
+def logs(  # noqa: PLR0913  # parameters of the query
+    job: str,
+    *,
+    replica: int = 0,
+    container: str = "",
+    tail: int = 100,
+    since: str = "",
+    contains: str = "",
+    attempt: int = 0,
+    timestamps: bool = False,
 ) -> Call[str]:
     """Return the last lines of a replica's log, of the first container or a named one, if its cluster stores logs.
 
@@ -332,6 +340,10 @@ def logs(
         Only lines from this time on, with its zone, such as ``2026-11-21T10:00:00Z``.
     contains
         Only lines with this text, in upper or lower case.
+    attempt
+        Number of an attempt; 0 for the latest.
+    timestamps
+        True to begin each line with its time.
     """
     query = {
         "replica": replica,
@@ -339,6 +351,8 @@ def logs(
         "container": container or None,
         "since": since or None,
         "contains": contains or None,
+        "attempt": attempt or None,
+        "timestamps": True if timestamps else None,
     }
     return get(f"/jobs/{part(job)}/logs", Text(), query)
 

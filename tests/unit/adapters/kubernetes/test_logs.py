@@ -173,6 +173,24 @@ def test_a_follower_that_was_cut_off_has_every_line_once(under: BackendUnderTest
     assert follower.begin().cancel()
 
 
+def test_a_log_is_read_and_followed_from_a_time_on(under: BackendUnderTest, server: ApiServer) -> None:
+    """Earlier lines are left out, and lines can have their times."""
+    cluster, deployment = running(under)
+    for second in range(3):
+        write(server, f"{second}", 10**18 + second * 10**9)
+    since_ns = 10**18 + 10**9
+    assert list(cluster.logs(deployment.name, 0, 10, since_ns=since_ns)) == ["1", "2"]
+    timed = list(cluster.logs(deployment.name, 0, 10, since_ns=since_ns, times=True))
+    assert [each.partition(" ") for each in timed] == [
+        ("2001-09-09T01:46:41.000000000Z", " ", "1"),
+        ("2001-09-09T01:46:42.000000000Z", " ", "2"),
+    ]
+    follower = Follower(cluster, deployment)
+    following = cluster.follow_log(deployment.name, 0, 100, "", follower.give, "", since_ns)
+    wait(lambda: follower.lines == ["1", "2"], "the later lines")
+    following.cancel()
+
+
 def test_each_container_is_read_for_itself(under: BackendUnderTest, server: ApiServer) -> None:
     """Sidecars and init containers can be read; the default is the first main container."""
     cluster, deployment = running(under, "several")

@@ -59,7 +59,9 @@ class Scripted:
         """Return none."""
         return []
 
-    def logs(self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0) -> Iterator[str]:
+    def logs(
+        self, copy: str, replica: int, tail: int, container: str = "", since_ns: int = 0, *, times: bool = False
+    ) -> Iterator[str]:
         """Return none."""
         return iter(())
 

@@ -22,7 +22,6 @@ from seaway.adapters.kubernetes.templates.pinning import (
     node_pin,
 )
 from seaway.adapters.kubernetes.templates.runtime import (
-    FETCHER,
     command_of,
     mounts,
     program_request,
@@ -35,7 +34,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.node import Toleration
-from seaway.domain.runtime import SEAWAY_FILES, WORKDIR, Run
+from seaway.domain.runtime import FETCHER, SEAWAY_FILES, WORKDIR, Run
 
 VOLCANO_SCHEDULER = "volcano"
 

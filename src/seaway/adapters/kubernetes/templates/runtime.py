@@ -18,6 +18,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.runtime import (
+    FETCHER,
     SEAWAY_STATE,
     WORKDIR,
     Container,
@@ -201,9 +202,6 @@ fi
 rm "$archive" ${ca:+"$ca"}
 """
 """Shell script that fetches an archive, with the program for downloads that the image has."""
-
-FETCHER = "seaway-workdir"
-"""Name of the container that runs it."""
 
 TRIES = 20
 
