@@ -40,7 +40,7 @@ def upload(text: str) -> FilePayload:
 def test_an_admin_uploads_a_kubeconfig_and_sees_the_checks(
     look: Look, kubeconfig: str, theme: str, language: str, size: tuple[int, int]
 ) -> None:
-    """A program is refused with what to do instead; the checks of a good one are shown, and it can be discarded."""
+    """A program is refused with what to do instead. The checks of the chosen context are shown and can be discarded."""
     said = {
         "en": (
             "Upload a kubeconfig",
@@ -48,9 +48,13 @@ def test_an_admin_uploads_a_kubeconfig_and_sees_the_checks(
             "Rights in gpu-east",
             "Join gpu-east",
             "Discard",
+            "Choose a context",
         ),
-        "zh": ("上传 kubeconfig", "检查", "gpu-east 中的权限", "接入 gpu-east", "放弃"),
+        "zh": ("上传 kubeconfig", "检查", "gpu-east 中的权限", "接入 gpu-east", "放弃", "选择上下文"),
     }[language]
+    body = yaml.safe_load(kubeconfig)
+    body["contexts"].append({**body["contexts"][0], "name": "another"})
+    several = yaml.safe_dump({**body, "current-context": "gpu-east"})
     with_program = yaml.safe_load(kubeconfig)
     with_program["users"][0]["user"] = {"exec": {"command": "aws", "apiVersion": "client.authentication.k8s.io/v1"}}
     with look(theme=theme, language=language, size=size) as looker:
@@ -60,10 +64,14 @@ def test_an_admin_uploads_a_kubeconfig_and_sees_the_checks(
         dialog.locator("input[type=file]").set_input_files(upload(yaml.safe_dump(with_program)))
         dialog.get_by_role("button", name=said[1], exact=True).click()
         expect(dialog.get_by_role("alert")).to_contain_text("a program (aws)")
-        dialog.locator("input[type=file]").set_input_files(upload(kubeconfig))
-        expect(dialog.get_by_role("status")).to_contain_text(f"{len(kubeconfig):,}")
+        dialog.locator("input[type=file]").set_input_files(upload(several))
+        expect(dialog.get_by_role("status")).to_contain_text(f"{len(several):,}")
         dialog.get_by_role("button", name=said[1], exact=True).click()
+        choice = page.get_by_role("dialog", name=said[5])
+        expect(choice).to_contain_text("gpu-east")
         expect(dialog).to_have_count(0)
+        choice.get_by_role("button", name=said[1], exact=True).click()
+        expect(choice).to_have_count(0)
         line = page.locator(".join tr", has_text=said[2])
         expect(line).to_contain_text("watch events")
         expect(page.get_by_role("button", name=said[3], exact=True)).to_be_visible()

@@ -84,6 +84,40 @@ EVENT_CLAUSES = (
 """Texts of the events of standbys and of the fleet, and of the reasons for a switch, as `PLACEMENT_CLAUSES`."""
 
 
+CHECK_CLAUSES = (
+    "context '{context}' of {server}",
+    "{count} nodes, no GPUs found",
+    "1 node, no GPUs found",
+    "{count} nodes, {gpus}",
+    "1 node, {gpus}",
+    "check the kubeconfig, its token and the network to the server",
+    "cannot be checked: {reason}",
+    "Kubernetes {version}, which answers in {time}; admission policies need 1.30",
+    "Kubernetes {version}, which answers in {time}",
+    "create the namespaces of tenants as in deploy/kubernetes/tenant.yaml, without namespaces.yaml",
+    "complete",
+    "Seaway may not {rights}",
+    "apply deploy/kubernetes/member.yaml and namespaces.yaml there",
+    "no device plugin reports any",
+    "install HAMi, or the device plugin of the vendor, on its GPU nodes",
+    "{count} of {devices} can be shared between replicas; {broken} unhealthy",
+    "{count} of {devices} can be shared between replicas: jobs get whole GPUs",
+    "{count} of {devices} can be shared between replicas",
+    "seaway fleet devices names them",
+    "install HAMi there for slices of GPUs",
+    "{count} more problems of nodes",
+    "valid until {time}",
+    "create one that is valid for longer; later, join again to replace it",
+    "it has been joined as '{name}' before, and keeps that name",
+    "to replace its kubeconfig, say so when you complete the join",
+    "its gateway is {gateway}",
+    "no gateway belongs to it: jobs with bounds on the network do not run there",
+    "seaway network put FILE; see docs/network.md",
+    "the checks failed by a bug; see the server's log",
+)
+"""Results of the checks of a cluster, and their remedies, as `PLACEMENT_CLAUSES`."""
+
+
 Clauses = tuple[tuple[str, re.Pattern[str]], ...]
 """Clauses with their patterns."""
 
@@ -92,7 +126,7 @@ def _patterns(clauses: Iterable[str]) -> Clauses:
     return tuple((each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in clauses)
 
 
-_OF_PLACEMENTS, _OF_EVENTS = _patterns(PLACEMENT_CLAUSES), _patterns(EVENT_CLAUSES)
+_OF_PLACEMENTS, _OF_EVENTS, _OF_CHECKS = map(_patterns, (PLACEMENT_CLAUSES, EVENT_CLAUSES, CHECK_CLAUSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +169,10 @@ class Words:
     def event(self, english: str) -> str:
         """Translate the text of an event that has clauses; as `translated` for others."""
         return (self.language != FIRST and self._clause(english, _OF_EVENTS)) or self.translated(english)
+
+    def check(self, english: str) -> str:
+        """Translate the result of a check of a cluster, or its remedy; as `translated` for others."""
+        return (self.language != FIRST and self._clause(english, _OF_CHECKS)) or self.translated(english)
 
     def plain(self, english: str) -> str:
         """Translate the reason of a placement or a warning, without markup; English if a clause is unknown."""

@@ -16,6 +16,7 @@ from jinja2 import nodes
 from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
+from seaway.bootstrap import cluster_checks
 from seaway.domain.dependencies import When
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import TEXTS
@@ -24,7 +25,7 @@ from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.pages.jobs.columns import COLUMNS
-from seaway.web.words import EVENT_CLAUSES, PLACEMENT_CLAUSES, language_of, words_of
+from seaway.web.words import CHECK_CLAUSES, EVENT_CLAUSES, PLACEMENT_CLAUSES, language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -66,6 +67,7 @@ CLAUSES = {
     DELAYS,
     *PLACEMENT_CLAUSES,
     *EVENT_CLAUSES,
+    *CHECK_CLAUSES,
     *TEXTS.values(),
 }
 """Anything that the API says in a clause that is always the same.
@@ -183,3 +185,20 @@ def test_the_events_of_standbys_are_translated(english: str, chinese: str) -> No
     half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
     assert words_of("zh").event(english).translate(half_width) == chinese
     assert words_of("en").event(english) == english
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("3 nodes, 8 NVIDIA L4", "3 个节点,8 NVIDIA L4"),
+        ("Kubernetes v1.33.1, which answers in 4 ms", "Kubernetes v1.33.1,响应时间 4 ms"),
+        ("0 of 8 can be shared between replicas", "8 个 GPU 中有 0 个可由多个副本共享"),
+        (cluster_checks.RIGHTS_REMEDY, "请在该集群应用 deploy/kubernetes/member.yaml 和 namespaces.yaml"),
+        ("connection refused", '<span lang="en">connection refused</span>'),
+    ],
+)
+def test_results_of_the_checks_of_a_cluster_are_translated(english: str, chinese: str) -> None:
+    """Names and figures stay as they are; errors of others stay English, and are marked as such."""
+    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
+    assert words_of("zh").check(english).translate(half_width) == chinese
+    assert words_of("en").check(english) == english

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from seaway.client.calls import fleet, service
@@ -68,7 +69,22 @@ class Joining:
             Form(words, words("Join {name}", name=found.name), fields, words("Join"), finish)
 
     async def _upload(self, _: str, __: str, content: bytes) -> None:
-        await self._visit.ask(calls.begin_join(content.decode("utf-8", "replace")))
+        text = content.decode("utf-8", "replace")
+        names, current = await asyncio.to_thread(contexts_of, text)
+        if len(names) < 2:
+            await self._begin(text)
+            return
+        words = self._visit.words
+        hint = words("The kubeconfig has {n} contexts. Each is a cluster, and is joined by itself.", n=len(names))
+        field = Field("context", words("Context"), current, dict(zip(names, names, strict=True)), hint)
+
+        async def begin(given: dict[str, Any]) -> None:
+            await self._begin(text, given["context"])
+
+        Form(words, words("Choose a context"), [field], words("Check it"), begin)
+
+    async def _begin(self, kubeconfig: str, context: str = "") -> None:
+        await self._visit.ask(calls.begin_join(kubeconfig, context))
         self._visit.ask_again(calls.joins())
 
     async def _invite(self) -> None:
@@ -112,6 +128,19 @@ async def ask_to_leave(visit: Visit, name: str, jobs: int) -> None:
         notify(words("Cluster {name} was left", name=name))
 
     confirm(words, words("Leave cluster {name}?", name=name), text, words("Leave"), leave)
+
+
+def contexts_of(kubeconfig: str) -> tuple[list[str], str]:
+    """Return the contexts of a kubeconfig, and the current one or the first; none if the API is to name its error."""
+    import yaml
+
+    try:
+        body = yaml.load(kubeconfig, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        names = list(dict.fromkeys(str(each["name"]) for each in body["contexts"]))
+        current = str(body.get("current-context"))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, RecursionError):
+        return [], ""
+    return names, current if current in names else next(iter(names), "")
 
 
 def title_of(words: Words, check: str) -> str:
