@@ -176,6 +176,57 @@ def test_on_a_phone_the_menu_is_turned_on_and_off_by_keyboard(look: Look) -> Non
         expect(menu).to_have_attribute("aria-expanded", "true")
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_everything_with_a_name_is_found_by_keyboard(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Ctrl-K opens the search on each page; arrow keys choose a result, and Enter opens it."""
+    job = demo.submit(name=f"needle-{language}", run={"image": "ubuntu", "command": ["sleep", "inf"]})
+    with look(theme=theme, language=language, size=size) as looker:
+        page = looker.open("/queues")
+        page.keyboard.press("Control+k")
+        typed, results = page.get_by_role("combobox"), page.get_by_role("option")
+        expect(typed).to_be_focused()
+        expect(results.filter(has_text="Overview" if language == "en" else "总览")).to_be_visible()
+        for text, result in (
+            (f"needle-{language}", job),
+            (job, job),
+            ("cluster-1-n0", "cluster-1-n0"),
+            ("cluster-2", "cluster-2"),
+            ("gw-4 gw-3", "gw-4 → gw-3"),
+            ("default", "default"),
+        ):
+            typed.fill(text)
+            expect(results.filter(has_text=result).first).to_be_visible()
+        assert hindrances(page) == []
+        keep_screen(page, f"search-{theme}-{language}-{size[0]}")
+        typed.fill("nothing-has-this-name")
+        expect(results).to_have_count(0)
+        typed.fill(f"needle-{language}")
+        page.keyboard.press("Enter")  # before the results are there
+        expect(page).to_have_url(re.compile(f"/jobs/{job}$"))
+        page.locator(".search-button").click()
+        expect(results.nth(1)).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        expect(results.nth(1)).to_have_attribute("aria-selected", "true")
+        expect(page.get_by_role("combobox")).to_have_attribute("aria-activedescendant", "palette-1")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    demo.client.post(f"/api/v1/jobs/{job}/cancel")
+
+
+def test_the_search_offers_what_the_role_allows(look: Look) -> None:
+    """A viewer finds no page or action that requires another role."""
+    for role, offered in (("viewer", False), ("admin", True)):
+        with look(role) as looker:
+            page = looker.open("/jobs")
+            page.keyboard.press("Control+k")
+            results = page.get_by_role("option")
+            expect(results.filter(has_text="Overview")).to_be_visible()
+            for title in ("What if", "Join a cluster", "Audit log"):
+                expect(results.filter(has_text=title)).to_have_count(int(offered))
+
+
 def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> None:
     """With the keyboard, Tab first reaches a link that skips the menu."""
     with look() as looker:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Request
@@ -20,6 +19,7 @@ from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, Una
 from seaway.web import addresses, cookies, tabs
 from seaway.web.api_client import ApiClient
 from seaway.web.drafts import LEAVE, LEAVING
+from seaway.web.parts.palette import Entry, Palette
 from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
 from seaway.web.renewals import Renewals
@@ -51,25 +51,6 @@ On narrow screens, as the style sheet defines them, the menu is hidden at first,
 
 TURN = "() => turnMenu()"
 """JavaScript that shows or hides the menu."""
-
-
-class Entry(Protocol):
-    """Entry of the menu."""
-
-    @property
-    def path(self) -> str:
-        """Address of the page."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """Title in English."""
-        ...
-
-    @property
-    def icon(self) -> str:
-        """Icon of the page."""
-        ...
 
 
 def translate_popups(words: Words) -> str:
@@ -118,6 +99,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
                 tool.on("click", js_handler=TURN)
                 ui.label(title).classes("head-title").props("role=heading aria-level=1")
                 ui.space()
+                Palette(visit, menu)
                 _who(visit)
             with ui.element("main").classes("page") as main:
                 _trouble(visit)
