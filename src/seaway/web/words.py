@@ -147,6 +147,8 @@ class Words:
     def __call__(self, english: str, /, **parts: object) -> str:
         """Translate a text, and fill in names in braces."""
         said = self.known.get(english) or english
+        if any(isinstance(each, Markup) for each in parts.values()):
+            said = Markup(said)  # texts of this package; it escapes the other parts
         return said.format(**parts) if parts else said
 
     def translated(self, english: str) -> str:
@@ -238,7 +240,7 @@ def words_for(request: Request) -> Words:
     return words_of(language_of(request.cookies.get(cookies.LANGUAGE, ""), accepted))
 
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "duration", "clock", "span", "exact")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "duration", "clock", "zulu", "span", "exact")
 """Functions that templates use as filters."""
 
 MIB_PER_GIB = 1024
@@ -291,10 +293,10 @@ def percent(number: float, locale: Locale) -> str:
     return f"{_decimal(number, '0' if 10 <= number < 99.5 or number >= 100 else '0.#', locale)} %"
 
 
-def ago(moment: str, locale: Locale) -> str:
-    """Format the time since a moment, which is given as RFC 3339."""
+def ago(moment: str, locale: Locale) -> Markup:
+    """Format the time since a moment, which is given as RFC 3339. The tooltip has the moment."""
     since = datetime.now(UTC) - datetime.fromisoformat(moment)
-    return format_timedelta(-since, add_direction=True, locale=locale)
+    return _time(moment, format_timedelta(-since, add_direction=True, locale=locale), "ago")
 
 
 def duration(seconds: float, locale: Locale) -> str:
@@ -302,9 +304,24 @@ def duration(seconds: float, locale: Locale) -> str:
     return format_timedelta(timedelta(seconds=seconds), locale=locale)
 
 
-def clock(moment: str) -> str:
-    """Format a moment given as RFC 3339 to the second, in UTC."""
-    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+def clock(moment: str, form: str = "second") -> Markup:
+    """Format a moment given as RFC 3339. The script of fragments writes it in local time, with UTC in the tooltip.
+
+    Parameters
+    ----------
+    form
+        ``second``, ``minute`` for the time of day (at midnight the date), or ``day`` for the date.
+    """
+    return _time(moment, f"{zulu(moment)[:-1]} UTC", form)
+
+
+def zulu(moment: str) -> str:
+    """Format a moment given as RFC 3339 to the second, for attributes; the script writes it in local time, too."""
+    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _time(moment: str, text: str, form: str) -> Markup:
+    return Markup('<time datetime="{}" data-form="{}">{}</time>').format(zulu(moment).replace(" ", "T"), form, text)
 
 
 def span(seconds: float, locale: Locale) -> str:

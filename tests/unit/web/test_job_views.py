@@ -105,4 +105,4 @@ def test_figures_are_written_for_people() -> None:
     english = Locale.parse("en")
     assert [figures.span(s, english) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
     assert figures.span(3661, Locale.parse("zh")) == "1小时 1分钟"
-    assert figures.clock("2026-11-22T11:00:00.5+01:00") == "2026-11-22 10:00:00"
+    assert "2026-11-22 10:00:00 UTC" in figures.clock("2026-11-22T11:00:00.5+01:00")

@@ -59,6 +59,13 @@ class ChartLine:
     filled: bool = False
 
 
+BOTH_TIMES = """pointer => {
+    const at = new Date(pointer.value);
+    return `${at.toLocaleString("sv")} · ${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}"""
+"""JavaScript that writes a time of the axis, which is local, with UTC."""
+
+
 def line_chart(
     lines: Sequence[ChartLine], unit: str, ends_ms: tuple[int, int], *, stacked: bool = False
 ) -> dict[str, Any]:
@@ -77,7 +84,6 @@ def line_chart(
     after = f" {unit}" if unit else ""
     return {
         "animation": False,
-        "useUTC": True,
         "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 else 14, "bottom": 26},
         "legend": {
             "show": len(lines) > 1,
@@ -103,6 +109,7 @@ def line_chart(
             "max": ends_ms[1],
             "axisLine": {"lineStyle": {"color": "var(--line)"}},
             "axisLabel": {"color": "var(--dim)", "hideOverlap": True},
+            "axisPointer": {"label": {":formatter": BOTH_TIMES}},
         },
         "yAxis": {
             "type": "value",

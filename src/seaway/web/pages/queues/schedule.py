@@ -84,8 +84,11 @@ class Axis:
         """Return the position of a time in percent, 0 to 100; times beyond an edge are at the edge."""
         return min(100.0, max(0.0, 100 * (at - self.first).total_seconds() / self.span_s))
 
-    def marks(self) -> Iterator[tuple[float, str]]:
-        """Yield the positions of round times, in percent, with their labels in UTC; empty without room for one."""
+    def marks(self) -> Iterator[tuple[float, str, str]]:
+        """Yield the positions of round times, in percent, with the times and forms of their labels.
+
+        The time is empty without room for a label.
+        """
         step_s = next((each for each in STEPS_S if self.span_s / each <= MAX_MARKS), STEPS_S[-1])
         first_s = self.first.timestamp()
         at_s = -(-first_s // step_s) * step_s
@@ -93,7 +96,7 @@ class Axis:
             at = datetime.fromtimestamp(at_s, UTC)
             position = self.percent(at)
             hidden = not EDGE < position < 100 - EDGE or abs(position - 100 * PAST) < EDGE
-            yield position, "" if hidden else at.strftime("%H:%M" if at.hour or at.minute else "%m-%d")
+            yield position, "" if hidden else at.isoformat(), "day" if step_s >= STEPS_S[-2] else "minute"
             at_s += step_s
 
 
