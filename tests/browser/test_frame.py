@@ -237,6 +237,27 @@ def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> 
         expect(page.get_by_role("main")).to_be_focused()
 
 
+def test_detail_pages_lead_back(look: Look, demo: Running) -> None:
+    """A job, a node and a link show their place, with links to the pages above them."""
+    job = demo.submit(name="lead-back", run={"image": "ubuntu", "command": ["sleep", "inf"]})
+    with look() as looker:
+        page = looker.open(f"/jobs/{job}")
+        for path, above, name in (
+            (f"/jobs/{job}", ["Jobs"], "lead-back"),
+            ("/fleet/cluster-1/cluster-1-n0", ["Fleet", "cluster-1"], "cluster-1-n0"),
+            ("/network/gw-4/gw-3", ["Network", "gw-4"], "gw-4 → gw-3"),
+        ):
+            looker.go(page, path)
+            place = page.get_by_role("navigation", name="Location")
+            expect(place.locator("[aria-current=page]")).to_have_text(name)
+            expect(place.get_by_role("link")).to_have_text(above)
+            expect(page).to_have_title(f"{name} · Seaway")
+            place.get_by_role("link").last.click()
+            expect(page).to_have_url(re.compile(re.escape(path.rpartition("/")[0].split("/")[1])))
+            assert page.locator(".login-form").count() == 0
+    demo.client.post(f"/api/v1/jobs/{job}/cancel")
+
+
 def test_what_happens_is_seen_without_a_reload(look: Look, demo: Running) -> None:
     """A started job is counted without a reload, and an ended one no longer."""
     with look() as looker:

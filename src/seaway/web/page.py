@@ -19,6 +19,7 @@ from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, Una
 from seaway.web import addresses, cookies, tabs
 from seaway.web.api_client import ApiClient
 from seaway.web.drafts import LEAVE, LEAVING
+from seaway.web.fragment import Fragment
 from seaway.web.parts.palette import Entry, Palette
 from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
@@ -103,6 +104,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
                 _who(visit)
             with ui.element("main").classes("page") as main:
                 _trouble(visit)
+                visit.place = Fragment("place", words)
                 yield
     ui.skip_link(words("Skip to content"), target=main)
 

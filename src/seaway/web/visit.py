@@ -16,6 +16,7 @@ from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.api_client import ApiClient
+from seaway.web.fragment import Fragment
 from seaway.web.query_cache import EVERY_S, Callback, Follower, QueryCache
 from seaway.web.words import Words
 
@@ -85,6 +86,9 @@ class Visit:
     error_listeners: list[Callable[[SeawayError | None], None]] = field(default_factory=list)
     """Called with an error when a followed call fails, and with None after it recovers."""
 
+    place: Fragment | None = None
+    """Line above the page that shows where it is; None outside a frame."""
+
     _stops: dict[Follower[Any], Callable[[], None]] = field(default_factory=dict)
     _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
     _retained: dict[str, str | None] | None = None
@@ -104,6 +108,12 @@ class Visit:
     def part(self, name: str) -> str:
         """Return a variable part of the page's path."""
         return str(self.request.path_params[name])
+
+    def locate(self, *above: tuple[str, str], name: str) -> None:
+        """Show the place of a detail page: links to the pages above it, as titles and addresses, and its own name."""
+        ui.page_title(f"{name} · Seaway")
+        if self.place is not None:
+            self.place.show(above=above, name=name)
 
     def may(self, role: str) -> bool:
         """Report whether the visitor has at least a role."""

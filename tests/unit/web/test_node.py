@@ -41,7 +41,7 @@ async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None
     async def follow(_: object, callback: Callable[[NodePage], None]) -> None:
         shown.append(callback)
 
-    visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True)
+    visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True, locate=lambda *_, name: None)
     with client.content:
         await node.build(cast("Visit", visit))
     (callback,) = shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from seaway.client.calls import fleet
 from seaway.domain.errors import UnknownError
@@ -27,6 +28,8 @@ async def build(visit: Visit) -> None:
     call = fleet.nodes(cluster=cluster, node=name, limit=1).first
     if not (await visit.ask(call)).nodes:
         raise UnknownError(words("Node {node} not found in {cluster}.", node=name, cluster=cluster))
+    above = (cluster, f"/fleet?{urlencode({'cluster': cluster})}")
+    visit.locate((words("Fleet"), "/fleet"), above, name=name)
     head = Fragment("node_head", words)
     closing = Closing(visit)
     cards = Fragment("node_cards", words)
@@ -34,13 +37,13 @@ async def build(visit: Visit) -> None:
     def callback(page: NodePage) -> None:
         cards.element.set_visibility(bool(page.nodes))
         if not page.nodes:
-            head.show(node=None, cluster=cluster, name=name)
+            head.show(node=None)
             closing.show(cluster, name, None, "", there=False)
             return
         node = page.nodes[0].model_copy(update={"devices": without_seconds(page.nodes[0].devices)})
         slices = [held for device in node.devices for held in device.slices]
         paint = painter(words, JOB, slices)
-        head.show(node=node, cluster=cluster, name=name)
+        head.show(node=node)
         closing.show(cluster, name, node.cordon, node.reason)
         cards.show(node=node, paint=paint)
 

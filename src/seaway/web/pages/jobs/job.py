@@ -211,7 +211,8 @@ class _Job:
     async def make(self) -> None:
         """Draw the page, and follow its data."""
         visit, words, job = self.visit, self.words, self.job
-        ui.page_title(f"{job.name} · Seaway")
+        array = [(job.name, f"/jobs/{quote(job.array)}")] if job.array else []
+        visit.locate((words("Jobs"), "/jobs"), *array, name=f"{job.name}_{job.index}" if job.array else job.name)
         with ui.element("section").classes("panel job-top"):
             self._head = Fragment("job_head", words)
             self._actions = Actions(visit, job)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from nicegui import ui
 
@@ -141,6 +142,8 @@ async def build(visit: Visit) -> None:
     words = visit.words
     source, target = visit.part("source"), visit.part("target")
     seen = await _found(visit, source, target)
+    above = (source, f"/network?{urlencode({'gateway': source})}")
+    visit.locate((words("Network"), "/network"), above, name=f"{source} → {target}")
     with ui.element("section").classes("panel"):
         head = Fragment("link_head", words)
     with ui.element("div").classes("halves"):
