@@ -237,6 +237,21 @@ def test_who_skips_to_the_content_lands_in_the_one_main_landmark(look: Look) -> 
         expect(page.get_by_role("main")).to_be_focused()
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_an_error_page_keeps_the_menu(look: Look, theme: str, language: str, size: tuple[int, int]) -> None:
+    """A wrong address shows what to do next beside the menu, readable in both themes and languages."""
+    with look("viewer", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/jobs/no-such-job")
+        expect(page.get_by_role("alert").get_by_role("link").first).to_have_attribute("href", "/jobs?name=no-such-job")
+        keep_screen(page, f"error-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        page.get_by_role("navigation").get_by_role("link", name="Fleet" if language == "en" else "集群资源").click()
+        expect(page).to_have_url(re.compile("/fleet$"))
+        assert [each for each in looker.wrong if "404" not in each] == []
+        looker.wrong.clear()  # browsers log every rejection to their console
+
+
 def test_detail_pages_lead_back(look: Look, demo: Running) -> None:
     """A job, a node and a link show their place, with links to the pages above them."""
     job = demo.submit(name="lead-back", run={"image": "ubuntu", "command": ["sleep", "inf"]})

@@ -6,6 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from starlette.responses import Response
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seaway.domain.errors import ForbiddenError, InvariantError, UnknownError
-from seaway.web import addresses, tabs
+from seaway.client.calls import service as access
+from seaway.domain.errors import ForbiddenError, InvariantError, SeawayError, UnknownError
+from seaway.web import addresses, cookies, tabs
+from seaway.web.api_client import ApiClient
 from seaway.web.cookies import SECURE
-from seaway.web.page import Page, PageRefusedError, Platform, add_page
+from seaway.web.page import Page, PageRefusedError, Platform, add_page, know
 from seaway.web.pages import settings
 from seaway.web.pages.fleet import fleet, history, node, overview
 from seaway.web.pages.jobs import job, submit
@@ -297,7 +300,16 @@ def mount(
     app.router.routes[-1] = _Pages(core.app, api, public)  # replaces a mount that includes the API's paths
     Sockets(api).guard(core.sio)
     core.app.add_exception_handler(PageRefusedError, _refuse)
-    core.app.add_exception_handler(404, _unknown)  # the library's own stores state for each unknown path
+
+    async def unknown(request: Request, _: Exception) -> Response:
+        """Return an error page, with the menu if a log-in is known."""
+        with suppress(SeawayError):
+            asker = ApiClient.of(request, api, cookies.token_of(request))
+            know(request, tabs.Visitor(asker, await asker.ask(access.me())), PAGES)
+        words = words_for(request)
+        return wrong(request, UnknownError(words("No page has this address.")))
+
+    core.app.add_exception_handler(404, unknown)  # the library's own stores state for each unknown path
     core.app.add_exception_handler(405, _posted)
     core.app.add_exception_handler(Exception, _broken)  # the library's own shows the exception
 
@@ -312,11 +324,6 @@ def _check_library() -> None:
 async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, PageRefusedError)
     return error.response
-
-
-async def _unknown(request: Request, _: Exception) -> Response:
-    words = words_for(request)
-    return wrong(request, UnknownError(words("No page has this address.")))
 
 
 async def _posted(request: Request, _: Exception) -> Response:

@@ -25,7 +25,7 @@ from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
 from seaway.web.renewals import Renewals
 from seaway.web.tabs import Visitor
-from seaway.web.visit import HISTORY_SCRIPT, Visit
+from seaway.web.visit import HISTORY_SCRIPT, Visit, may
 from seaway.web.words import LANGUAGES, Words, words_for
 
 MENU_SCRIPT = """(() => {
@@ -265,6 +265,12 @@ class PageRefusedError(Exception):
         self.response = response
 
 
+def know(request: Request, visitor: Visitor, pages: Sequence[Page]) -> None:
+    """Remember the visitor of a request, and the menu of the visitor's role."""
+    request.state.visitor = visitor
+    request.state.menu = [each for each in pages if each.icon and may(visitor.who, each.role)]
+
+
 def add_page(page: Page, platform: Platform) -> None:
     """Register a page."""
 
@@ -279,6 +285,7 @@ def add_page(page: Page, platform: Platform) -> None:
         try:
             asker = ApiClient.of(request, platform.api, cookies.token_of(request))
             who = await asker.ask(access.me())
+            know(request, Visitor(asker, who), platform.menu)
             if who.role == "agent":
                 raise ForbiddenError("an agent's token shows no pages")
         except (UnauthenticatedError, RejectedError):
@@ -287,16 +294,14 @@ def add_page(page: Page, platform: Platform) -> None:
             raise PageRefusedError(wrong(request, error)) from None
         if tabs.count(asker.token) >= tabs.MOST:
             raise PageRefusedError(too_many(request, tabs.MOST))
-        request.state.visitor = Visitor(asker, who)
 
     async def handler(request: Request) -> None:
         visitor: Visitor = request.state.visitor
         words, theme = words_for(request), cookies.theme_of(request.cookies)
         visit = Visit(visitor.who, visitor.asker, platform.query_cache, words, theme, request, context.client)
         tabs.free_when_deleted(visit.client)
-        lines = [each for each in platform.menu if each.icon and visit.may(each.role)]
         try:
-            with frame(visit, words(page.title), lines, page.style):
+            with frame(visit, words(page.title), request.state.menu, page.style):
                 async with asyncio.timeout(SLOWEST_S):
                     await visit.stay()
                     platform.renewals.watch(visit)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from nicegui import __version__
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -33,11 +35,15 @@ ICON = _sign('xmlns="http://www.w3.org/2000/svg"', "#0b6e8a")
 
 
 HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "content-security-policy": "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
 """HTTP headers: style sheets and form targets only from this server, and no caching."""
+
+ICONS = f"/_nicegui/{__version__}/static/fonts.css"
+"""Style sheet of the library with the font of icons."""
 
 SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
 """Colour scheme of the browser's own controls, by theme."""
@@ -71,18 +77,58 @@ def plain(request: Request, template: str, status: int = 200, here: str = "", **
     return HTMLResponse(html, status, HEADERS)
 
 
+def _wrong(request: Request, status: int, title: str, why: str) -> HTMLResponse:
+    """Return the page for an error: within the frame of pages if the visitor is known."""
+    menu, visitor = getattr(request.state, "menu", ()), getattr(request.state, "visitor", None)
+    return plain(
+        request,
+        "wrong",
+        status,
+        title=title,
+        why=why,
+        steps=list(_steps(request, status)),
+        who=visitor and visitor.who,
+        menu=menu,
+        above="/" + request.url.path.split("/")[1],
+        icons=ICONS,
+    )
+
+
+def _steps(request: Request, status: int) -> Iterator[tuple[str, str]]:
+    """Yield what the visitor can do after an error, with an address or an empty text."""
+    words, parts, here = words_for(request), request.url.path.split("/")[1:], addresses.here(request)
+    match status, parts:
+        case 404, ["jobs", job]:
+            yield words("Search for jobs with this name"), f"/jobs?{urlencode({'name': job})}"
+            yield words("It may be deleted, or belong to another tenant."), ""
+        case 404, ["fleet", cluster, node]:
+            yield words("Search for nodes with this name"), f"/fleet?{urlencode({'name': node})}"
+            yield words("See the nodes of {cluster}", cluster=cluster), f"/fleet?{urlencode({'cluster': cluster})}"
+        case 404, ["network", *_]:
+            yield words("See all links"), "/network"
+        case 403, _:
+            yield words("Ask an admin for a token with another role."), ""
+            yield words("Log in with another token"), f"{addresses.LOGIN}?{urlencode({'next': here})}"
+        case 400, _ if request.url.query:
+            yield words("Open this page without its filters"), request.url.path
+        case 429 | 500 | 503, _:
+            yield words("Reload this page"), here
+    if status != 403:
+        yield words("Continue to the overview"), addresses.HOME
+
+
 def broken(request: Request) -> HTMLResponse:
     """Return the page for an internal error. The server's log contains the exception."""
     words = words_for(request)
     why = words("An internal error occurred. Reload the page; if that does not help, see the server's log.")
-    return plain(request, "wrong", 500, title=words("Page unavailable"), why=why)
+    return _wrong(request, 500, words("Page unavailable"), why)
 
 
 def posted(request: Request) -> HTMLResponse:
     """Return the page for an address that only accepts form data."""
     words = words_for(request)
     why = words("This address accepts form data only. Continue to the overview.")
-    return plain(request, "wrong", 405, title=words("No page at this address"), why=why)
+    return _wrong(request, 405, words("No page at this address"), why)
 
 
 def too_many(request: Request, most: int) -> HTMLResponse:
@@ -91,7 +137,7 @@ def too_many(request: Request, most: int) -> HTMLResponse:
     why = words(
         "This token has {most} open pages. Close some, wait for half a minute, and reload this page.", most=most
     )
-    return plain(request, "wrong", 429, title=words("Too many pages are open"), why=why)
+    return _wrong(request, 429, words("Too many pages are open"), why)
 
 
 def status_of(error: SeawayError) -> int:
@@ -121,4 +167,4 @@ def wrong(request: Request, error: SeawayError) -> HTMLResponse:
             head = words("Page not available")
         case _:
             head = words("Page unavailable")
-    return plain(request, "wrong", status_of(error), title=head, why=str(error))
+    return _wrong(request, status_of(error), head, str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 from nicegui import Client
@@ -41,7 +42,7 @@ async def test_nothing_is_offered_of_a_node_that_is_gone(client: Client) -> None
     async def follow(_: object, callback: Callable[[NodePage], None]) -> None:
         shown.append(callback)
 
-    visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True, locate=lambda *_, name: None)
+    visit = SimpleNamespace(words=Words(), part=str, ask=ask, follow=follow, may=lambda _: True, locate=Mock())
     with client.content:
         await node.build(cast("Visit", visit))
     (callback,) = shown

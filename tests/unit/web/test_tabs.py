@@ -257,6 +257,29 @@ async def test_what_is_not_there_or_not_his_is_a_plain_page(rig: Rig, path: str,
 
 
 @pytest.mark.parametrize(
+    ("role", "path", "status", "step"),
+    [
+        ("admin", "/jobs/no-such-job", 404, "/jobs?name=no-such-job"),
+        ("viewer", "/fleet/a/no-such-node", 404, "/fleet?name=no-such-node"),
+        ("viewer", "/network/a/b", 404, "/network"),
+        ("viewer", "/nothing", 404, "/"),
+        ("viewer", "/logout", 405, "/"),
+        ("agent", "/", 403, "/login?next=%2F"),
+    ],
+)
+async def test_an_error_is_within_the_frame_and_has_a_next_step(
+    rig: Rig, role: str, path: str, status: int, step: str
+) -> None:
+    """A visitor keeps the menu of the role, and a user who is not logged in sees none."""
+    answer = await ask(rig, "GET", path, cookie=cookie(rig, role))
+    assert (answer.status_code, f'href="{step}"' in answer.text) == (status, True)
+    assert ('href="/settings"' in answer.text) == (role != "agent" and status != 405)
+    assert 'href="/whatif"' not in answer.text or role == "admin"
+    assert len(Client.instances) == 0
+    assert 'href="/settings"' not in (await ask(rig, "GET", path, cookie="")).text
+
+
+@pytest.mark.parametrize(
     "path",
     [
         *("/", "/submit", "/jobs", "/queues", "/fleet", "/fleet/a/node-0", "/network", "/policies", "/whatif"),
