@@ -252,6 +252,21 @@ def test_an_error_page_keeps_the_menu(look: Look, theme: str, language: str, siz
         looker.wrong.clear()  # browsers log every rejection to their console
 
 
+def test_an_operation_is_tried_in_the_reference(look: Look, tokens: dict[str, str]) -> None:
+    """The reference loads nothing from elsewhere, accepts a token, and shows the answer of an operation."""
+    with look("") as looker:
+        page = looker.open("/docs")
+        page.get_by_role("button", name="Authorize").first.click()
+        page.locator(".modal-ux input").fill(tokens["viewer"])
+        page.locator(".modal-ux").get_by_role("button", name="Apply credentials").click()
+        page.locator(".modal-ux").get_by_role("button", name="Close").first.click()
+        operation = page.locator("#operations-access-who_am_i")
+        operation.scroll_into_view_if_needed()
+        operation.get_by_role("button").first.click()
+        operation.get_by_role("button", name="Execute").click()
+        expect(operation.locator(".live-responses-table")).to_contain_text("a-viewer")
+
+
 def test_detail_pages_lead_back(look: Look, demo: Running) -> None:
     """A job, a node and a link show their place, with links to the pages above them."""
     job = demo.submit(name="lead-back", run={"image": "ubuntu", "command": ["sleep", "inf"]})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
@@ -37,7 +37,7 @@ from seaway.api.http import health
 from seaway.api.http.connections import Connections
 from seaway.api.http.guard import Guard
 from seaway.api.http.meter import Meter
-from seaway.api.http.openapi import describe, page
+from seaway.api.http.openapi import describe, reference, reference_file
 from seaway.api.http.pipeline import INSIDE, RequestPipeline
 from seaway.api.http.replies import Reply, answer_http, json_reply
 from seaway.api.hub import Hub
@@ -53,13 +53,7 @@ Seaway has its own metrics, and the framework's cost more than a whole submit.
 DESCRIBE_AFTER_S = 10
 """Time from the start until the API is described, seconds. The start has other work."""
 
-DESCRIPTIONS: dict[type[Response], Callable[[FastAPI], bytes]] = {
-    HTMLResponse: lambda app: page(describe(app)).encode(),
-    Reply: lambda app: bytes(json_reply(describe(app)).body),
-}
-"""Descriptions of the API: a page, and OpenAPI."""
-
-PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+DESCRIPTION_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 
 class Application(FastAPI):
@@ -98,7 +92,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     )
     app.state.pipeline = pipeline
     app.state.meter = meter
-    app.state.descriptions = {}
+    app.state.description = b""
     app.state.describing = asyncio.Lock()
     app.state.connections = Connections()  # a server replaces it by its own
     app.state.sessions = sessions.SessionTable()
@@ -136,6 +130,7 @@ def make_app(plane: ControlPlane, *, home: bool = True) -> Application:
     if home:
         app.add_api_route("/", _home, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
+    app.add_api_route("/docs/{name}", _docs_file, include_in_schema=False)
     app.add_api_route("/openapi.json", _description, include_in_schema=False)
     app.guard = Guard(super(Application, app).__call__, pipeline, meter, jobs.submit)
     return app
@@ -154,29 +149,35 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _describe_soon(app: FastAPI) -> None:
-    """Write the descriptions before they are requested: a second of CPU time, which delays concurrent responses."""
+    """Write the description before it is requested: a second of CPU time, which delays concurrent responses."""
     await asyncio.sleep(DESCRIBE_AFTER_S)
-    for kind in DESCRIPTIONS:
-        await _described(app, kind)
+    await _described(app)
 
 
 async def _home() -> Response:
     return RedirectResponse("/docs", 307)
 
 
-async def _docs(request: Request) -> Response:
-    return await _described(request.app, HTMLResponse)
+async def _docs() -> Response:
+    return reference()
+
+
+async def _docs_file(name: str) -> Response:
+    return reference_file(name)
 
 
 async def _description(request: Request) -> Response:
-    return await _described(request.app, Reply)
+    return await _described(request.app)
 
 
-async def _described(app: FastAPI, kind: type[Response]) -> Response:
-    """Return a description, written once, because strangers may request it as often as they like."""
-    written: dict[type[Response], bytes] = app.state.descriptions
-    if kind not in written:
+async def _described(app: FastAPI) -> Response:
+    """Return the description, written once, because strangers may request it as often as they like."""
+    if not app.state.description:
         async with app.state.describing:  # several threads at once may fail
-            if kind not in written:
-                written[kind] = await app.state.pipeline.threads.read(DESCRIPTIONS[kind], app)
-    return kind(written[kind], headers={"content-security-policy": PAGE_POLICY})
+            if not app.state.description:
+                app.state.description = await app.state.pipeline.threads.read(_write, app)
+    return Reply(app.state.description, headers={"content-security-policy": DESCRIPTION_POLICY})
+
+
+def _write(app: FastAPI) -> bytes:
+    return bytes(json_reply(describe(app)).body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -151,6 +152,10 @@ async def test_the_description_is_whole(rig: Rig) -> None:
         described = (await client.get("/openapi.json")).json()
         page = await client.get("/docs")
         assert (await client.get("/")).headers["location"] == "/docs"
+        for file in re.findall(r"(?:src|href)=([^ >]+)", page.text):
+            answer = await client.get(f"/{file}")
+            assert (answer.status_code, len(answer.content) > 100) == (200, True)
+        assert (await client.get("/docs/main.py")).status_code == 404
     text = str(described)
     schemas = described["components"]["schemas"]
     for part in text.split("#/components/schemas/")[1:]:

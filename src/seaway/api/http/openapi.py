@@ -1,4 +1,4 @@
-"""OpenAPI description, and a page that renders it without external resources."""
+"""OpenAPI description, and a reference by Swagger UI without external resources."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from functools import cache
-from html import escape
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.responses import FileResponse, Response
 
 from seaway.api.http.routes import MESSAGES, ROLE
+from seaway.domain.errors import UnknownError
 from seaway.wire.message import Incoming, Shown
 
 
@@ -112,40 +114,50 @@ def describe(app: FastAPI) -> dict[str, Any]:
     return described
 
 
-STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
-    "code{font-family:ui-monospace,monospace}summary{cursor:pointer;padding:.3rem 0}h2{margin-top:2rem}"
-    "td,th{text-align:left;vertical-align:top;padding:.1rem 1rem .1rem 0}"
+REFERENCE = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<title>Seaway API</title><link rel=stylesheet href=docs/swagger-ui.css><main id=reference></main>
+<noscript>The reference needs JavaScript. Programs read <a href=openapi.json>openapi.json</a>.</noscript>
+<script src=docs/swagger-ui-bundle.js></script><script src=docs/start.js></script></html>"""
+"""Page with the reference. It loads nothing from other hosts."""
+
+START = """document.documentElement.classList.toggle("dark-mode", matchMedia("(prefers-color-scheme: dark)").matches);
+SwaggerUIBundle({
+    url: "openapi.json", dom_id: "#reference", deepLinking: true, docExpansion: "none", defaultModelsExpandDepth: -1,
+    displayRequestDuration: true, filter: true, showExtensions: true, tryItOutEnabled: true, validatorUrl: null,
+});
+"""
+"""Script that starts the reference. The extension x-role of an operation is the lowest role that may call it."""
+
+REFERENCE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+"""Content security policy of the reference. Swagger UI sets styles of elements."""
+
+STORED_S = 3600
+"""Time for which browsers store the files of the reference, in seconds."""
+
+FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+"""Files of Swagger UI, with their media types."""
 
 
-def page(described: dict[str, Any]) -> str:
-    """Render the description as HTML."""
-    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><title>Seaway API</title><style>{STYLE}</style>"]
-    parts.append(f"<h1>Seaway API</h1><p>{escape(DESCRIPTION)}</p><p><a href=/openapi.json>openapi.json</a></p>")
-    for tag in described["tags"]:
-        parts.append(f"<h2>{escape(tag['name'])}</h2><p>{escape(tag['description'])}</p>")
-        for path, operations in described["paths"].items():
-            parts += [
-                _operation(method, path, operation)
-                for method, operation in operations.items()
-                if tag["name"] in operation.get("tags", ())
-            ]
-    return "".join(parts)
+def reference() -> Response:
+    """Return the page with the reference."""
+    return Response(REFERENCE, media_type="text/html", headers={"content-security-policy": REFERENCE_POLICY})
 
 
-def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    rows = [
-        f"<tr><td><code>{escape(each['name'])}</code><td>{each['in']}<td>{escape(each.get('description', ''))}"
-        for each in operation.get("parameters", ())
-    ]
-    rows += [
-        f"<tr><td>{status}<td>answer<td>{escape(answer.get('description', ''))}"
-        for status, answer in operation.get("responses", {}).items()
-    ]
-    role = f" <small>{escape(operation[ROLE])}</small>" if ROLE in operation else ""
-    return (
-        f"<details><summary><code>{method.upper()} {escape(path)}</code> "
-        f"{escape(operation.get('summary', ''))}{role}</summary>"
-        f"<p>{escape(operation.get('description', ''))}</p><table>{''.join(rows)}</table></details>"
-    )
+def reference_file(name: str) -> Response:
+    """Return a file that the reference needs.
+
+    Raises
+    ------
+    UnknownError
+        When there is no such file.
+    """
+    headers = {"cache-control": f"max-age={STORED_S}"}
+    if name == "start.js":
+        return Response(START, media_type="text/javascript", headers=headers)
+    if name not in FILES:
+        raise UnknownError("not found; /docs has the reference")
+    path = Path(str(files("fastapi_swagger"))) / "resources" / name
+    return FileResponse(path, media_type=FILES[name], headers=headers)
