@@ -267,6 +267,29 @@ def test_an_operation_is_tried_in_the_reference(look: Look, tokens: dict[str, st
         expect(operation.locator(".live-responses-table")).to_contain_text("a-viewer")
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_the_bell_lists_jobs_that_ended(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """It counts the user's jobs that ended since it was last opened, on each page, and lists them with links."""
+    name = f"rings-{language}"
+    with look(theme=theme, language=language, size=size) as looker:
+        job = demo.submit(name=name, run={"image": "ubuntu", "command": ["sleep", "inf"]})
+        demo.await_state(job, "running")
+        other = demo.submit(name=f"{name}-2", run={"image": "ubuntu", "command": ["true"]}, time_limit="1s", retries=0)
+        demo.await_state(other, "failed")
+        page = looker.open("/jobs")
+        expect(page.locator(".bell-number")).to_be_visible()
+        page.locator(".bell").click()
+        expect(page.get_by_role("dialog").get_by_role("link", name=f"{name}-2")).to_be_visible()
+        assert hindrances(page) == []
+        keep_screen(page, f"bell-{theme}-{language}-{size[0]}")
+        page.wait_for_function("document.cookie.includes('seaway_seen')")
+        page.get_by_role("dialog").get_by_role("link", name=f"{name}-2").click()
+        expect(page).to_have_url(re.compile(f"/jobs/{other}$"))
+    demo.client.post(f"/api/v1/jobs/{job}/cancel")
+
+
 def test_detail_pages_lead_back(look: Look, demo: Running) -> None:
     """A job, a node and a link show their place, with links to the pages above them."""
     job = demo.submit(name="lead-back", run={"image": "ubuntu", "command": ["sleep", "inf"]})

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -23,6 +24,9 @@ RENEWAL = "seaway_renewal"
 HINT = "seaway_hint"
 LANGUAGE = "seaway_language"
 THEME = "seaway_theme"
+SEEN = "seaway_seen"
+"""Time at which the visitor last opened the notifications. Scripts set it."""
+
 SECURE = "seaway.secure"
 """Key in a request's scope: True if users connect over https, although a proxy connects without it."""
 
@@ -150,3 +154,17 @@ def _prefixed(name: str, *, secure: bool) -> str:
     if not secure:
         return name
     return f"__Host-{name}" if PATHS[name] == "/" else f"__Secure-{name}"
+
+
+def seen_of(cookies: Mapping[str, str]) -> str:
+    """Return the time at which the visitor last opened the notifications, with its zone; empty if it is unknown."""
+    try:
+        at = datetime.fromisoformat(cookies.get(SEEN, ""))
+    except ValueError:
+        return ""
+    return at.isoformat() if at.tzinfo else ""
+
+
+def seen(at: str) -> str:
+    """Return the cookie of that time, as scripts write it."""
+    return f"{SEEN}={at}; path=/; max-age={STORED_S}; samesite=lax"

@@ -31,7 +31,7 @@ from seaway.web.api_client import ApiClient
 from seaway.web.cookies import SECURE
 from seaway.web.page import Page, PageRefusedError, Platform, add_page, know
 from seaway.web.pages import settings
-from seaway.web.pages.fleet import fleet, history, node, overview
+from seaway.web.pages.fleet import alerts, fleet, history, node, overview
 from seaway.web.pages.jobs import job, submit
 from seaway.web.pages.jobs import list as jobs
 from seaway.web.pages.network import link, network
@@ -278,7 +278,7 @@ def mount(
     """
     _check_library()
     public, renewals = addresses.origin_of(public_url), Renewals()
-    platform = Platform(api, QueryCache(busy), renewals, PAGES)
+    platform = Platform(api, QueryCache(busy), renewals, PAGES, alerts.texts)
     nicegui_app.add_static_files(addresses.STATIC, Path(str(files("seaway.web") / "static")))
     for page in PAGES:
         add_page(page, platform)

@@ -20,6 +20,7 @@ from seaway.web import addresses, cookies, tabs
 from seaway.web.api_client import ApiClient
 from seaway.web.drafts import LEAVE, LEAVING
 from seaway.web.fragment import Fragment
+from seaway.web.parts.bell import Bell, Texts
 from seaway.web.parts.palette import Entry, Palette
 from seaway.web.plain import BRAND, too_many, wrong
 from seaway.web.query_cache import QueryCache
@@ -79,8 +80,8 @@ DARK: dict[str, bool | None] = {"auto": None, "light": False, "dark": True}
 
 
 @contextmanager
-def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> Iterator[None]:
-    """Draw the frame of a page. The body of the ``with`` statement draws the page."""
+def frame(visit: Visit, title: str, menu: Sequence[Entry], texts: Texts, style: str = "") -> Iterator[Bell]:
+    """Draw the frame of a page, and yield its notifications. The body of the ``with`` statement draws the page."""
     words, path = visit.words, visit.request.url.path
     apply_theme(visit.theme, words, title, style)
     for script in (HISTORY_SCRIPT, MENU_SCRIPT, translate_popups(words)):
@@ -101,11 +102,12 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], style: str = "") -> I
                 ui.label(title).classes("head-title").props("role=heading aria-level=1")
                 ui.space()
                 Palette(visit, menu)
+                bell = Bell(visit, texts)
                 _who(visit)
             with ui.element("main").classes("page") as main:
                 _trouble(visit)
                 visit.place = Fragment("place", words)
-                yield
+                yield bell
     ui.skip_link(words("Skip to content"), target=main)
 
 
@@ -243,12 +245,15 @@ class Platform:
         Renewal of tokens.
     menu
         All pages.
+    texts
+        Describes alerts.
     """
 
     api: ASGIApp
     query_cache: QueryCache
     renewals: Renewals
     menu: Sequence[Page]
+    texts: Texts
 
 
 class PageRefusedError(Exception):
@@ -301,10 +306,11 @@ def add_page(page: Page, platform: Platform) -> None:
         visit = Visit(visitor.who, visitor.asker, platform.query_cache, words, theme, request, context.client)
         tabs.free_when_deleted(visit.client)
         try:
-            with frame(visit, words(page.title), request.state.menu, page.style):
+            with frame(visit, words(page.title), request.state.menu, platform.texts, page.style) as bell:
                 async with asyncio.timeout(SLOWEST_S):
                     await visit.stay()
                     platform.renewals.watch(visit)
+                    await bell.follow()
                     await page.build(visit)
         except Exception as error:
             visit.client.delete()

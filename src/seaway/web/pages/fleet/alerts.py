@@ -72,6 +72,11 @@ def alerts(seen: Seen, words: Words) -> list[dict[str, str]]:
     return sorted(_problems(seen, words), key=lambda each: bool(each["by"]))
 
 
+def texts(alerts: AlertList, words: Words) -> list[dict[str, str]]:
+    """Return the texts and addresses of firing alerts of rules, acknowledged ones last."""
+    return sorted((_past(each, words) for each in alerts.alerts), key=lambda each: bool(each["by"]))
+
+
 def _problems(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     wrong = seen.wrong.alerts if seen.wrong else []
     known = {(each.name, each.of): _known(each) for each in wrong}
