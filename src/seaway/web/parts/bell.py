@@ -90,12 +90,12 @@ class Bell:
             made.props("position=top").classes("bell-dialog")
             shown, latest = Fragment("bell", words), Latest(visit)
             made.on("hide", latest.end)
-            call = jobs.jobs(submitted_by=visit.who.name, state=ENDED, sort="-ended", limit=MOST).first
 
-            def draw(page: JobPage) -> None:
-                shown.show(alerts=self._alerts, jobs=page.jobs, who=visit.who.name)
+        def draw(page: JobPage) -> None:
+            shown.show(alerts=self._alerts, jobs=page.jobs, who=visit.who.name)
 
-            await latest.begin().follow(call, draw, JOBS_S)
+        call = jobs.jobs(submitted_by=visit.who.name, state=ENDED, sort="-ended", limit=MOST).first
+        await latest.begin().follow(call, draw, JOBS_S)
         self._seen = datetime.now(UTC).isoformat()
         ui.run_javascript(f"document.cookie = {json.dumps(cookies.seen(self._seen))}")
         await self._count()

@@ -182,7 +182,7 @@ class Palette:
         ]  # fmt: skip
 
     async def _search(self, text: str, known: Awaitable[list[Group]]) -> list[Group]:
-        """Return the results for a text: whole kinds of them in the order in which users look for them."""
+        """Return the results for a text by kind: kinds with exactly that name first."""
         parts, listed = text.casefold().split(), await known
         if not parts:
             return listed[:2]
@@ -192,7 +192,8 @@ class Palette:
             self._jobs(parts), self._nodes(parts), self._links(parts, gateways)
         )
         groups = [*near[:2], found_jobs, nodes, *near[2:], links]
-        return [each for each in groups if each.results]
+        exact = {id(group): any(each.title.casefold() == text.casefold() for each in group.results) for group in groups}
+        return sorted((each for each in groups if each.results), key=lambda each: not exact[id(each)])
 
     async def _jobs(self, parts: Sequence[str]) -> Group:
         """Return the job with an ID, and jobs whose name contains the text, the newest first."""
