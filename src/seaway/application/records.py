@@ -86,6 +86,8 @@ class JobRecord:
         Indexes of the tasks of an array that are not stored as jobs yet, as text.
     expires_ns
         End of its lease; None without one, and before it runs.
+    held_replicas
+        Number of replicas of the latest attempt that hold resources while it is placed; 0 before the first.
     """
 
     id: str
@@ -109,6 +111,7 @@ class JobRecord:
     array: str = ""
     unstarted: str = ""
     expires_ns: int | None = None
+    held_replicas: int = 0
 
     @property
     def other(self) -> str:

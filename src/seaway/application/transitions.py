@@ -189,9 +189,9 @@ def of_size(attempt: Attempt) -> Attempt:
 
 
 def sized(job: JobRecord, attempt: Attempt) -> JobRecord:
-    """Return a job with the clusters and nodes of its attempt."""
+    """Return a job with the clusters and nodes of its attempt, and its number of replicas."""
     nodes = tuple(dict.fromkeys(each.node for each in attempt.placements))
-    return replace(job, clusters=attempt.clusters, nodes=nodes)
+    return replace(job, clusters=attempt.clusters, nodes=nodes, held_replicas=len(attempt.holding))
 
 
 def waiting_text(job: JobRecord, placed: int) -> str:

@@ -31,6 +31,7 @@ from seaway.terminal.words import (
     need,
     places,
     rate,
+    replicas,
     rtt,
     seconds,
     state,
@@ -165,7 +166,7 @@ JOB_COLUMNS = (
     Column("QUEUE", lambda job: job["queue"], drop=5),
     Column("STATE", lambda job: state(job["state"])),
     Column("PRIORITY", lambda job: str(job["priority"]), right=True, wide=True, drop=9),
-    Column("REPLICAS", lambda job: str(job["replicas"]), right=True, wide=True, drop=9),
+    Column("REPLICAS", replicas, right=True, wide=True, drop=9),
     Column("GPUS", all_gpus, drop=4),
     Column("WHERE", places, cut=True, drop=1),
     Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=2),
@@ -342,8 +343,8 @@ def _trigger(trigger: Body) -> str:
 def _replicas(body: Body) -> str:
     done, bounds = body.get("completed_replicas", 0), body["spec"].get("replicas")
     if isinstance(bounds, dict):
-        return f"{body['replicas']}, elastic from {bounds['min']} to {bounds['max']}"
-    return f"{body['replicas']}, of which {done} have completed" if done else str(body["replicas"])
+        return f"{replicas(body)}, elastic from {bounds['min']} to {bounds['max']}"
+    return f"{replicas(body)}, of which {done} have completed" if done else replicas(body)
 
 
 REACH = {

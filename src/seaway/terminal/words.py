@@ -200,19 +200,37 @@ def level(amount: Body, write: Callable[[int], str]) -> Text:
     return Text.assemble(bar(amount["used"], amount["total"]), f" {write(amount['used'])}/{write(amount['total'])}")
 
 
-def gpus(job: Body, replicas: int = 1) -> str:
-    """Return the requested devices of one or more replicas of a job, in the user's notation."""
+def gpus(job: Body, replicas: int = 1, held: int = 0) -> str:
+    """Return the requested devices of one or more replicas of a job, in the user's notation.
+
+    Parameters
+    ----------
+    held
+        Number of these replicas that hold devices, if that is not all; 0 for all.
+    """
     asked = job["spec"].get("resources", {})
     if not asked.get("gpus"):
         return NONE
     share = asked.get("gpu_memory") or asked.get("gpu_cores")
-    count = asked["gpus"] * replicas
-    return f"{count} × {share}" if share else str(count)
+    counts = [asked["gpus"] * each for each in (held, replicas) if each]
+    count = "/".join(map(str, counts))
+    return f"{count} × {share}" if share else count
+
+
+def held(job: Body) -> int:
+    """Return the number of replicas that a job holds if it is placed with fewer than it wants; otherwise 0."""
+    number: int = job.get("held_replicas", 0)
+    return number if number < job["replicas"] else 0
 
 
 def all_gpus(job: Body) -> str:
-    """Return the requested devices of all replicas of a job."""
-    return gpus(job, job["replicas"])
+    """Return the requested devices of all replicas of a job: held and wanted ones if they differ."""
+    return gpus(job, job["replicas"], held(job))
+
+
+def replicas(job: Body) -> str:
+    """Return the number of replicas of a job: held and wanted ones if they differ."""
+    return f"{held(job)}/{job['replicas']}" if held(job) else str(job["replicas"])
 
 
 def cordoned(thing: Body) -> str:

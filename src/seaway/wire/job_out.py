@@ -194,6 +194,12 @@ class JobOut(Shown):
     queue: str
     priority: int
     replicas: int
+    """Number of replicas that run at the same time if there is room."""
+    held_replicas: int = 0
+    """Number of replicas that hold resources, with those that are leaving; 0 while it has no place.
+
+    It is less than `replicas` if an elastic job shrank, or if replicas wait or have completed.
+    """
     state: StateName
     reason: str
     """Reason for the state, a sentence for people."""
@@ -434,6 +440,7 @@ def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> 
         "queue": spec.queue,
         "priority": spec.priority,
         "replicas": spec.replicas,
+        "held_replicas": job.held_replicas if job.state.placed else 0,
         "state": job.state.value,
         "reason": job.reason,
         "version": job.version,

@@ -85,6 +85,24 @@ def test_figures_are_written_with_their_units() -> None:
     assert [words.rate(mbps) for mbps in (500, 1500, 10_000)] == ["500 Mbit/s", "1.5 Gbit/s", "10 Gbit/s"]
 
 
+@pytest.mark.parametrize(
+    ("held", "wanted", "resources", "texts"),
+    [
+        (4, 8, {"gpus": 2}, ("8/16", "4/8")),
+        (2, 8, {"gpus": 1, "gpu_memory": "8GB"}, ("2/8 × 8GB", "2/8")),
+        (8, 8, {"gpus": 2}, ("16", "8")),
+        (0, 8, {"gpus": 2}, ("16", "8")),
+        (1, 2, {}, (words.NONE, "1/2")),
+    ],
+)
+def test_a_shrunk_job_shows_what_it_holds_and_wants(
+    held: int, wanted: int, resources: dict[str, object], texts: tuple[str, str]
+) -> None:
+    """The columns of GPUs and replicas have both numbers while a job with a place holds fewer than it wants."""
+    job = {"held_replicas": held, "replicas": wanted, "spec": {"resources": resources}}
+    assert (words.all_gpus(job), words.replicas(job)) == texts
+
+
 def test_a_bar_shows_a_little_as_a_little() -> None:
     """Anything that is taken at all is seen, nothing is nothing, and more than all is all."""
     drawn = [words.bar(used, 100).plain.count("█") for used in (0, 1, 50, 100, 120)]

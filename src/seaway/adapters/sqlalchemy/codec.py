@@ -126,6 +126,7 @@ def job_row(job: JobRecord) -> Row:
         require_number(job.array) if job.array else 0,
         job.unstarted or None,
         job.expires_ns,
+        job.held_replicas,
     )
 
 
@@ -133,7 +134,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
     """Decode a job from its row, whose last value is the text of its spec."""
     (number, _, _, _, state, submitted_by, submitted_ns, changed_ns, started_ns, ended_ns, not_before_ns, *more) = row
     version, attempt, failures, clusters, nodes, reason, completed, awaits, pair, array, unstarted, *last = more
-    expires_ns, spec = last
+    expires_ns, held_replicas, spec = last
     return JobRecord(
         ids.encode(number),
         read_spec(spec),
@@ -156,6 +157,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         ids.encode(array) if array else "",
         unstarted or "",
         expires_ns,
+        held_replicas,
     )
 
 

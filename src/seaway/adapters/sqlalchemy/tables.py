@@ -124,6 +124,7 @@ JOBS = _table(
     _later_number("array_id"),
     _later_text("unstarted"),
     _maybe("expires_ns"),
+    _later_count("held_replicas"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_array", "array_id", "state", "id"),

@@ -87,6 +87,7 @@ _JOB: dict[str, Any] = {
     "queue": "default",
     "priority": 0,
     "replicas": 1,
+    "held_replicas": 1,
     "state": "running",
     "reason": "runs in berlin",
     "version": 4,

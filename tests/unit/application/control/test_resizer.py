@@ -17,6 +17,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Preemption, Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
+from seaway.wire.job_out import job_fields
 from tests.unit.application.scene import Scene, scene, spec
 
 
@@ -304,6 +305,28 @@ def test_an_elastic_job_shrinks_before_another_is_preempted() -> None:
     assert f"shrinks from 3 to 1 replica, its minimum, for job {urgent} of higher priority" in reasons[-1]
     waited = [each.reason for each in made.plane.store.events(0, 1000, job_id=urgent)]
     assert "waits until 1 elastic job has shrunk" in waited
+
+
+def test_a_job_shows_the_replicas_that_it_holds_beside_those_that_it_wants() -> None:
+    """The number follows growth and shrinking, survives a restart, and is 0 without a place."""
+
+    def shown() -> tuple[int, int]:
+        fields = job_fields(made.job(job))
+        return fields["held_replicas"], fields["replicas"]
+
+    made = nodes_of_four(1)
+    by_priority(made)
+    job = made.plane.submit(spec(gpus=1, replicas=8, min_replicas=1, max_replicas=8))[0]
+    assert shown() == (0, 8)
+    made.plane.run(200)
+    assert shown() == (4, 8)
+    made.plane.submit(spec(gpus=3, priority=5, expected_duration_s=100_000))
+    made.plane.run(20)
+    made.plane.restart()
+    assert shown() == (1, 8)
+    made.plane.jobs.cancel(job, "ada")
+    made.plane.run(20)
+    assert shown() == (0, 8)
 
 
 def by_priority(made: Scene, min_runtime_s: int = 0) -> None:

@@ -687,6 +687,7 @@ class Scheduler:
             attempt=number,
             clusters=clusters,
             nodes=nodes,
+            held_replicas=len(placements),
             not_before_ns=None,
         )
         self._state.bookings[record.id, number] = booking

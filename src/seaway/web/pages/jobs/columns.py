@@ -73,6 +73,7 @@ FIELDS = (
     "reason",
     "priority",
     "replicas",
+    "held_replicas",
     "clusters",
     "nodes",
     "submitted_by",
