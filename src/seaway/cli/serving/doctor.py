@@ -276,7 +276,8 @@ def _running(client: Client, url: str) -> Findings:
     for each in found:
         level = Level.NOTE if each["severity"] == "info" else Level.WARNING
         text = f"{each['name']}{' of ' + each['of'] if each['of'] else ''}: {each['value']:g}, bound {each['bound']:g}"
-        yield Finding("alert", level, f"{text}, since {each['since']}")
+        why = f" ({each['reason']})" if each.get("reason") else ""
+        yield Finding("alert", level, f"{text}, since {each['since']}{why}")
     if not found:
         yield Finding("alerts", Level.OK, "none")
 
