@@ -76,10 +76,10 @@ def limits(made: World, job_id: str) -> Json:
     return {name: amount for name, amount in found.items() if "/" in name}
 
 
-def refused(made: World, request: ResourceRequest, rules: DeviceRules = ANY_DEVICE) -> str:
-    """Return the reason why a job is not admitted."""
+def refused(made: World, request: ResourceRequest, rules: DeviceRules = ANY_DEVICE, replicas: int = 1) -> str:
+    """Return the reason why a job, or a gang of several replicas, is not admitted."""
     with pytest.raises(RejectedError) as caught:
-        made.plane.admission.admit(JobSpec("work", Demand(request, rules)))
+        made.plane.admission.admit(JobSpec("work", Demand(request, rules), replicas, gang=replicas > 1))
     return caught.value.message
 
 
@@ -258,8 +258,41 @@ def test_jobs_run_on_gaudi_tpu_and_partitions_of_amd(made: World) -> None:
     for _, pod in made.pods(tpu):
         assert pod["spec"]["containers"][0]["resources"]["limits"]["google.com/tpu"] == "4"
         assert slice_labels.items() <= pod["spec"]["nodeSelector"].items()
-    said = refused(made, ResourceRequest(500, 256, 4), rules)
-    assert "it would fit with gpus 1 instead of 4 (alpha/tpu-0)" in said
+    said = refused(made, ResourceRequest(500, 256, 4), rules, replicas=2)
+    assert "it would fit with gpus 1 instead of 4 (alpha/tpu-0 and 1 other node)" in said
+
+
+def tpu_node(name: str, pool: str, topology: str) -> Json:
+    """Write a node of a slice as GKE labels it."""
+    labels = {
+        "cloud.google.com/gke-nodepool": pool,
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": topology,
+    }
+    return node(name, {"google.com/tpu": "4"}, labels)
+
+
+def test_a_gang_takes_all_nodes_of_one_tpu_slice(made: World) -> None:
+    """Of two slices with equal nodes, all replicas are in one; the next gang gets the other, and a third waits."""
+    names = [f"{pool}-{at}" for at in range(2) for pool in ("a", "b")]
+    for name in names:
+        made.members["alpha"].put(tpu_node(name, name[0], "2x4"))
+    for name in names:
+        seen(made, name)
+    rules = DeviceRules(vendors=frozenset({"TPU"}))
+    request = ResourceRequest(500, 256, 1)
+    gangs = [made.submit(request=request, devices=rules, replicas=2, gang=True) for _ in range(3)]
+    for gang in gangs[:2]:
+        made.wait(lambda gang=gang: made.state(gang) is JobState.RUNNING, "a slice")  # type: ignore[misc]
+    nodes = [{each.node for each in made.store.attempts(gang)[-1].placements} for gang in gangs[:2]]
+    assert sorted(map(sorted, nodes)) == [["a-0", "a-1"], ["b-0", "b-1"]]
+    made.wait(lambda: made.state(gangs[2]) is JobState.QUEUED, "that it waits")
+    made.finish(gangs[0])
+    made.wait(lambda: made.state(gangs[2]) is JobState.RUNNING, "the slice that is free again")
+    assert {each.node for each in made.store.attempts(gangs[2])[-1].placements} == nodes[0]
+    needs = "TPU slice that needs a gang with one replica per node: TPU v5e 2x4 (2 nodes)"
+    for replicas in (1, 3):
+        assert needs in refused(made, request, rules, replicas)
 
 
 AMD = "AMD Instinct MI300X OAM"

@@ -126,6 +126,8 @@ class Device:
         needs, at least one; the steps do not apply.
     reason
         Reason why it accepts no new slices; empty if it does, or if its cluster reports no reason.
+    tpu_slice, slice_nodes
+        Name of its multi-host TPU slice within the cluster, and the number of nodes of the slice; 1 for other devices.
     """
 
     uuid: str
@@ -147,6 +149,8 @@ class Device:
     reason: str = ""
     island: int = -1
     pcie_switch: int = -1
+    tpu_slice: str = ""
+    slice_nodes: int = 1
 
     def __post_init__(self) -> None:
         """Reject invalid values."""

@@ -117,6 +117,9 @@ class DeviceRules:
         Whether the devices must be idle (HAMi's mutex policy).
     topology
         Connection between the devices of a replica.
+    slice_nodes
+        Number of nodes of allowed multi-host TPU slices, which the job takes whole; 1 for none. Devices outside of such
+        slices are always allowed. Users cannot set it: a `Job` derives it.
     """
 
     models: frozenset[str] = frozenset()
@@ -129,7 +132,17 @@ class DeviceRules:
     same_numa: bool = False
     exclusive: bool = False
     topology: GpuTopology = GpuTopology.ANY
+    slice_nodes: int = 1
 
+    @property
+    def of_tpus(self) -> bool:
+        """True if they name TPUs."""
+        names = (*self.vendors, *self.models, *self.use_types)
+        return any(each.casefold().startswith(TPU.casefold()) for each in names)
+
+
+TPU = "TPU"
+"""Vendor of TPUs, with which the names of their models begin."""
 
 OTHER_COPY = "*"
 """Name of a node in `NodeRules.avoid` for the whole cluster of the other copy of a service with a standby."""
@@ -297,6 +310,11 @@ class Job:
             raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
         if self.expected_duration_s is not None and self.expected_duration_s < 0:
             raise RejectedError(f"job {self.name!r} ends before it begins")
+        devices = self.demand.devices
+        nodes = self.replicas if self.gang and self.demand.request.gpus and devices.of_tpus else 1
+        if devices.slice_nodes != nodes:
+            changed = replace(self.demand, devices=replace(devices, slice_nodes=nodes))
+            object.__setattr__(self, "demand", changed)
 
     @property
     def elastic(self) -> bool:

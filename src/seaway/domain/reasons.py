@@ -17,6 +17,7 @@ TEXTS: Mapping[str, str] = {
     "reserved_for_other_tenant_until": "reserved for a job of another tenant until {until} (its start is unknown)",
     "reserved_in_advance": "reserved for others from {begin} to {end}",
     "reserved_for_maintenance": "reserved for maintenance {name} from {begin} to {end}",
+    "tpu_slice": "TPU slice that needs a gang with one replica per node: {slices}",
     "model_limit": "GPU model without room under the limit of {holders}: {models}",
 }
 """English texts, which are the keys of translations. Filters have the texts of their reasons themselves."""

@@ -175,7 +175,7 @@ JOB_GANG: Final = 2
 JOB_SEQUENCE: Final = 3
 """Sequence number of the job in the queue, which seeds its random choices."""
 JOB_SPANS: Final = 4
-"""1 if the job has several replicas whose spread over clusters must be decided."""
+"""1 if the job has several replicas whose spread over clusters, or over TPU slices, must be decided."""
 JOB_DATA: Final = 5
 """1 if the job's data has a location."""
 JOB_ROWS: Final = 6

@@ -19,7 +19,9 @@ from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
 from seaway.scheduling.kernels.compile import mixed
+from seaway.scheduling.kernels.filter_reasons import SLICE
 from seaway.scheduling.plain import best_connected, scaled
+from seaway.scheduling.plugins.nodes import DeviceFit
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.remedies import changes, combined_changes
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -94,6 +96,12 @@ def _with_free(link: Link, free_mbps: int) -> Link:
 
 MAX_CANDIDATES = 5
 """Maximum number of candidates of an explanation."""
+
+OTHER_SLICES = f"{DeviceFit.name}.{SLICE}"
+"""Code of refusals of TPU slices that the job does not take whole."""
+
+MAX_SLICES_NAMED = 3
+"""Maximum number of kinds of TPU slices in a message."""
 
 MAX_LINKS_NAMED = 3
 """Maximum number of links in a message."""
@@ -364,10 +372,19 @@ class _Trial:
         return refusals
 
     def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_], code: str = "") -> Refusal:
-        """Return a reason with the number of excluded nodes of each cluster. `refused` has shape (N,)."""
+        """Return a reason with the number of excluded nodes of each cluster. `refused` has shape (N,).
+
+        The reason for TPU slices that the job does not take whole names them.
+        """
         counts = np.bincount(self._snapshot.arrays.nodes[NODE_CLUSTER][refused])
         clusters = tuple((self._snapshot.clusters[c].name, int(counts[c])) for c in np.flatnonzero(counts))
-        return Refusal(plugin, reason, int(counts.sum()), clusters, code)
+        params: Params = {}
+        if code == OTHER_SLICES:
+            devices = [device for n in np.flatnonzero(refused) for device in self._snapshot.nodes[n].devices]
+            named = sorted({f"{each.model} ({each.slice_nodes} nodes)" for each in devices if each.slice_nodes > 1})
+            code, params = "tpu_slice", {"slices": ", ".join(named[:MAX_SLICES_NAMED])}
+            reason = text(code, params)
+        return Refusal(plugin, reason, int(counts.sum()), clusters, code, params)
 
     def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:
         """Exclude all nodes that are still feasible."""

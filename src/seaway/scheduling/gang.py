@@ -5,18 +5,22 @@ sets of clusters are grown. Each set starts with one cluster, and the cluster cl
 the gang fits. The set with the lowest latency is chosen, among clusters no farther from the data than necessary.
 
 In a ring, only the links between consecutive clusters count, and the replicas get the order of the ring.
+
+A gang of TPU nodes takes all nodes of one multi-host slice, or nodes outside of such slices.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seaway.domain.job import DeviceRules
 from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
@@ -26,6 +30,7 @@ from seaway.scheduling.columns import (
     JOB_DEMAND,
     JOB_GANG,
     NODE_CLUSTER,
+    PLAN_DEMAND,
     PLAN_NODE,
     PLAN_RING_TO,
 )
@@ -33,6 +38,8 @@ from seaway.scheduling.kernels.network import reserve_between_replicas
 from seaway.scheduling.ring import MAX_CLUSTERS, best_ring, nearest_to_ring
 from seaway.scheduling.snapshot.aggregates import asked_sums, free_gpu_milli, free_sums
 from seaway.scheduling.snapshot.links import links_of
+from seaway.scheduling.snapshot.rule_masks import FleetCache
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.statement import Statement
 
 
@@ -180,16 +187,19 @@ def place_spanning(placer: Placer, statement: Statement, first: int, tiers: UInt
         Groups of clusters, shape (tiers, C), preferred first; None for no preference.
     """
     gate = statement.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED]
-    before = gate.copy()
+    before, begin, k = gate.copy(), statement.length, statement.queue.rows[first, JOB_DEMAND]
     try:
         trial = GangTrial(placer, statement, first, tiers)
         stays = trial.job.single_cluster or trial.job.ring
+        if trial.job.demand.devices.slice_nodes > 1 and trial.place_in_slice():
+            return
         if not statement.queue.rows[first, JOB_GANG] or trial.job.replicas == 1:
             trial.place_individually()
         elif not (trial.place_divided() if placer.divides and not stays else place_gang(trial)):
             statement.mark_unplaced(first)
     finally:
         gate[:] = before
+        statement.queue.rows[first, JOB_DEMAND] = statement.decisions[begin : statement.length, PLAN_DEMAND] = k
 
 
 class GangTrial:
@@ -255,12 +265,17 @@ class GangTrial:
 
     def _first_choice(self, tier: UInt8) -> int:
         """Return the cluster of a tier that the policy chooses for the first replica; -1 for none."""
+        n = self._first_node(tier)
+        return int(self.snapshot.arrays.nodes[NODE_CLUSTER, n]) if n >= 0 else -1
+
+    def _first_node(self, tier: UInt8) -> int:
+        """Return the node of a tier that the policy chooses for the first replica; -1 for none."""
         self._gate[:] = self._open & tier
         before = self._statement.checkpoint()
         self._placer.place_replicas(self._statement, self._number, 0, 1)
         n = int(self._nodes_since(before[0])[0])
         self._statement.rollback(before)
-        return int(self.snapshot.arrays.nodes[NODE_CLUSTER, n]) if n >= 0 else -1
+        return n
 
     def place_individually(self) -> None:
         """Place the replicas one by one, each in a cluster whose links to the earlier ones meet the job's bounds."""
@@ -270,6 +285,36 @@ class GangTrial:
             if need.any and c >= 0 and c not in homes:
                 homes.add(c)
                 self._open &= links_of(self.snapshot).within_bounds(need)[c]  # bandwidth is checked when it is reserved
+
+    def place_in_slice(self) -> bool:
+        """Place a gang on all nodes of one multi-host TPU slice. Return whether it was placed.
+
+        The policy chooses the first of the slices of a tier. If none is free, devices of such slices are excluded.
+        """
+        rules = self.job.demand.devices
+        free = {
+            key: {*nodes.values()}
+            for key, nodes in tpu_slices(self.snapshot).items()
+            if len(nodes) == rules.slice_nodes and (not rules.use_uuids or rules.use_uuids.issuperset(nodes.values()))
+        }
+        for tier in self._tiers:
+            left = dict(free)
+            while left:
+                self.use(replace(rules, use_uuids=frozenset[str]().union(*left.values())))
+                n = self._first_node(tier)
+                key = next((each for each in left if n in tpu_slices(self.snapshot)[each]), None)
+                if key is None:
+                    break
+                self.use(replace(rules, use_uuids=frozenset(left.pop(key))))
+                if self.place_all([key[0]]):
+                    return True
+        self.use(replace(rules, slice_nodes=1))
+        return False
+
+    def use(self, rules: DeviceRules) -> None:
+        """Use other rules for devices in the next trials."""
+        k = self.snapshot.demands.index(replace(self.job.demand, devices=rules))
+        self._statement.queue.rows[self._number, JOB_DEMAND] = k
 
     def place_divided(self) -> bool:
         """Place all replicas individually; roll back unless all fit. Return whether the job was placed."""
@@ -361,6 +406,19 @@ class GangTrial:
 
     def _nodes_since(self, row: int) -> Int64:
         return self._statement.decisions[row : self._statement.length, PLAN_NODE]
+
+
+def _find_tpu_slices(snapshot: Snapshot) -> dict[tuple[int, str, str], dict[int, str]]:
+    found: dict[tuple[int, str, str], dict[int, str]] = defaultdict(dict)
+    for n in snapshot.node_index.values():
+        for device in snapshot.nodes[n].devices:
+            if device.slice_nodes > 1:
+                found[int(snapshot.arrays.nodes[NODE_CLUSTER, n]), device.tpu_slice, device.model][n] = device.uuid
+    return dict(found)
+
+
+tpu_slices = FleetCache(_find_tpu_slices)
+"""Multi-host TPU slices by cluster, name and model: the UUID of the device of each node."""
 
 
 def place_gang(trial: GangTrial) -> bool:

@@ -75,10 +75,12 @@ class JobQueue:
         return taken
 
     def _placement_flags(self, job: Job) -> tuple[bool, bool]:
-        """Report whether a job's spread over clusters must be decided, and whether its data has a location."""
+        """Report whether its clusters or TPU slices must be decided together, and whether its data has a location."""
+        in_slice = job.demand.devices.slice_nodes > 1
         if len(self._snapshot.clusters) < 2:
-            return False, False
-        return job.replicas > 1 and (job.gang or job.between_replicas.any), bool(job.data.places)
+            return in_slice, False
+        spans = job.replicas > 1 and (job.gang or job.between_replicas.any)
+        return spans or in_slice, bool(job.data.places)
 
     def __len__(self) -> int:
         return len(self.jobs)

@@ -17,6 +17,8 @@ def room(snapshot: Snapshot, job: Job, profile: Profile) -> int:
 
     For a job in a single cluster, this is the maximum over the clusters.
     """
+    if job.demand.devices.slice_nodes > 1 and fits(snapshot, job, profile):
+        return job.replicas
     if job.single_cluster:
         return most(snapshot, job, profile)
     queue = JobQueue(snapshot, [replace(job, gang=False, ring=False)])
@@ -36,6 +38,8 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
     """Return a message with the number of replicas that fit now; empty if all fit."""
     if job.replicas == 1 or fits(snapshot, job, profile):
         return ""
+    if 1 < job.demand.devices.slice_nodes in {each.slice_nodes for each in snapshot.devices}:
+        return f"all {job.replicas:,} nodes of one TPU slice are needed, and no such slice is free now"
     where = "in one cluster" if job.single_cluster else "together"
     return f"{job.replicas:,} replicas are needed {where}, and there is room for {room(snapshot, job, profile):,} now"
 

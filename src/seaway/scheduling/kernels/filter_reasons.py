@@ -60,11 +60,12 @@ MIG_PLACEMENT = 12
 NUMA = 13
 PROFILE = 14
 ISLAND = 15
-CODES = 16
+SLICE = 16
+CODES = 17
 """Number of codes, including 0."""
 
-KIND_OK, NO_PROFILE = 1, 2
-"""Marks of allowed devices, and of devices that only lack the requested MIG profile."""
+KIND_OK, NO_PROFILE, OTHER_SLICE = 1, 2, 3
+"""Marks of allowed devices, of devices that only lack the requested MIG profile, and of those in another TPU slice."""
 
 
 @compiled
@@ -77,13 +78,13 @@ def device_reason(  # one return per rule
     ----------
     kind_ok
         `KIND_OK` for each device that is allowed regardless of its UUID, `NO_PROFILE` if it only lacks the requested
-        MIG profile, else 0, shape (D,).
+        MIG profile, `OTHER_SLICE` if only its slice has another number of nodes, else 0, shape (D,).
     """
     devices = fleet.devices
     if not devices[DEVICE_OPEN, d]:  # 2, 3
         return CLOSED
     if kind_ok[d] != KIND_OK:  # 4
-        return KIND if kind_ok[d] == 0 else PROFILE
+        return SLICE if kind_ok[d] == OTHER_SLICE else PROFILE if kind_ok[d] == NO_PROFILE else KIND
     if not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 6
         return UUID
     idle = devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
@@ -181,7 +182,7 @@ def reason_codes(fleet: FleetArrays, demands: DemandArrays, k: int, kind_ok: UIn
     ----------
     kind_ok
         `KIND_OK` for each device that is allowed regardless of its UUID, `NO_PROFILE` if it only lacks the requested
-        MIG profile, else 0, shape (D,).
+        MIG profile, `OTHER_SLICE` if only its slice has another number of nodes, else 0, shape (D,).
     """
     codes = np.zeros(fleet.nodes.shape[1], np.uint8)
     fleet, demands, kind_ok = borrowed(fleet), borrowed(demands), borrowed(kind_ok)

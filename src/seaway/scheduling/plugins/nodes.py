@@ -17,7 +17,7 @@ from seaway.scheduling.columns import (
     NODE_PODS_FREE,
 )
 from seaway.scheduling.framework import Codes, Cycle
-from seaway.scheduling.kernels.filter_reasons import NO_PROFILE, reason_codes
+from seaway.scheduling.kernels.filter_reasons import KIND_OK, NO_PROFILE, OTHER_SLICE, reason_codes
 from seaway.scheduling.snapshot.encode import allowed_devices, avoided, labels_allow, tolerated, with_profile
 from seaway.scheduling.snapshot.rule_masks import RuleCache
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -138,7 +138,8 @@ class DeviceFit:
     - CardMigTopologyInfeasible;
     - NumaNotFit: enough devices fit, but not on one NUMA node;
     - CardMigTopologyInfeasible: pods cannot request an instance of the MIG profile;
-    - without a reason of HAMi: enough devices fit, but not in one NVLink island.
+    - without a reason of HAMi: enough devices fit, but not in one NVLink island;
+    - without a reason of HAMi: the devices are in a TPU slice that the job does not take whole.
     """
 
     name = "DeviceFit"
@@ -158,6 +159,7 @@ class DeviceFit:
         "GPUs not on one NUMA node",
         "no such MIG profile",
         "GPUs not in one NVLink island",
+        "TPU slice that needs a gang with one replica per node",
     )
 
     def __init__(self) -> None:
@@ -174,5 +176,10 @@ class DeviceFit:
 
 def kinds_allowed(snapshot: Snapshot, rules: tuple[DeviceRules, str]) -> UInt8:
     """Return `kind_ok` of `reason_codes` for rules and a MIG profile, shape (D,)."""
-    allowed, mig = allowed_devices(rules[0], snapshot.devices), rules[1]
-    return allowed if not mig else np.where(with_profile(snapshot.devices, mig), allowed, allowed * NO_PROFILE)
+    wanted, mig = rules
+    marks = allowed_devices(wanted, snapshot.devices)
+    for nodes in {each.slice_nodes for each in snapshot.devices} - {1, wanted.slice_nodes}:
+        others = allowed_devices(replace(wanted, slice_nodes=nodes), snapshot.devices)
+        marks = np.where((marks == 0) & (others == KIND_OK), np.uint8(OTHER_SLICE), marks)
+    lacking = np.where(marks == KIND_OK, np.uint8(NO_PROFILE), marks)
+    return marks if not mig else np.where(with_profile(snapshot.devices, mig), marks, lacking)

@@ -47,6 +47,7 @@ def _rules_of(demand: Demand) -> _Rules:
         rules.avoid_uuids,
         rules.vendors,
         rules.modes,
+        slice_nodes=rules.slice_nodes,
     )
     return static, demand.nodes, demand.request.mig
 

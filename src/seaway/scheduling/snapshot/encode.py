@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
@@ -245,8 +246,10 @@ def _group_row(rules: DeviceRules) -> int:
 
 def allowed_devices(rules: DeviceRules, devices: Sequence[Device], mig: str = "") -> UInt8:
     """Return 1 for each device that `rules` allow and that has the MIG profile `mig`, if given, shape (D,), uint8."""
-    allowed = np.ones(len(devices), np.uint8) if not mig else with_profile(devices, mig)
-    if rules == NO_RULES:
+    allowed = np.array([each.slice_nodes in (1, rules.slice_nodes) for each in devices], np.uint8)
+    if mig:
+        allowed &= with_profile(devices, mig)
+    if replace(rules, slice_nodes=1) == NO_RULES:
         return allowed
     kinds: dict[tuple[str, str, DeviceMode], bool] = {}
     for d, device in enumerate(devices):

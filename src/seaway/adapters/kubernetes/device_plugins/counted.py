@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from seaway.adapters.kubernetes.device_plugins.findings import Findings
 from seaway.adapters.kubernetes.device_plugins.resources import MAX_CARDS, Amounts
@@ -34,6 +35,9 @@ GAUDI_GIB = {"": 32, "2": 96, "3": 128}
 
 TPU_TYPE = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+NODE_POOL = "cloud.google.com/gke-nodepool"
+"""Label with the node pool. The nodes of a multi-host slice are one pool."""
+
 TPU_GENERATIONS = (("v5-lite", "v5e", 16), ("v5p", "v5p", 95), ("v6e", "v6e", 32), ("7x", "7x", 192), ("v4", "v4", 32),
                    ("v3", "v3", 32))  # fmt: skip
 """Part of an accelerator's name, generation, and memory of a chip in GiB."""
@@ -65,6 +69,8 @@ class _Kind:
         Whether the devices of a node are directly connected.
     selector
         Node labels that pods must select.
+    tpu_slice, slice_nodes
+        As in `Device`.
     """
 
     resource: str
@@ -75,6 +81,8 @@ class _Kind:
     units: int = 1
     connected: bool = False
     selector: Mapping[str, str] = field(default_factory=dict)
+    tpu_slice: str = ""
+    slice_nodes: int = 1
 
 
 def read(node: NodeObject, findings: Findings) -> None:
@@ -134,6 +142,14 @@ def _tpu(labels: Mapping[str, str], chips: int, findings: Findings) -> _Kind:
         findings.broken(TPU_TOPOLOGY, f"{topology[:60]!r} is not a topology such as 2x4 or 4x4x4")
         topology = ""
     model = f"TPU {generation or named}".strip()
+    nodes, rest = divmod(prod(map(int, topology.split("x"))), chips) if topology else (1, 0)
+    if nodes > 1 and rest:
+        findings.broken(
+            TPU_TOPOLOGY, f"{topology} does not consist of nodes with {chips} chips; the chips are one slice"
+        )
+        nodes = 1
+    if nodes > 1 and NODE_POOL not in labels:
+        findings.uncertain(NODE_POOL, "is missing; nodes of slices with the same topology count as one slice")
     return _Kind(
         TPU,
         "TPU",
@@ -141,6 +157,8 @@ def _tpu(labels: Mapping[str, str], chips: int, findings: Findings) -> _Kind:
         MIB_PER_GIB * gib * chips,
         units=chips,
         selector={label: labels[label] for label in (TPU_TYPE, TPU_TOPOLOGY) if label in labels},
+        tpu_slice=labels.get(NODE_POOL, "") if nodes > 1 else "",
+        slice_nodes=max(nodes, 1),
     )
 
 
@@ -182,6 +200,8 @@ def _add(kind: _Kind, number: int, total: int, reason: str, findings: Findings) 
         even_shares=True,
         reason=reason,
         island=0 if kind.connected and total > 1 else -1,
+        tpu_slice=kind.tpu_slice,
+        slice_nodes=kind.slice_nodes,
     )
     terms = DeviceResources(DevicePlugin.COUNTING, kind.vendor, kind.resource)
     findings.add(kind.resource, device, Access(uuid, "", terms, selector=kind.selector, units=kind.units))

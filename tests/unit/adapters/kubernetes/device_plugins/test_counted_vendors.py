@@ -75,6 +75,25 @@ def test_all_chips_of_a_tpu_node_are_one_device() -> None:
 
 
 @pytest.mark.parametrize(
+    ("chips", "topology", "nodes", "problems"),
+    [
+        (4, "4x4", 4, []),
+        (4, "2x2x4", 4, []),
+        (8, "2x4", 1, []),
+        (4, "2x2x1", 1, []),
+        (3, "4x4", 1, [ProblemKind.BROKEN]),
+        (8, "2x2", 1, []),
+    ],
+)
+def test_nodes_of_a_tpu_slice(chips: int, topology: str, nodes: int, problems: list[ProblemKind]) -> None:
+    """They follow from the topology and the chips of a node; the node pool names a slice of several nodes."""
+    view = read({"google.com/tpu": str(chips)}, TPU | {TPU_TOPOLOGY: topology})
+    [device] = view.node.devices
+    assert (device.slice_nodes, device.tpu_slice) == (nodes, "slice-a" if nodes > 1 else "")
+    assert kinds(view) == problems
+
+
+@pytest.mark.parametrize(
     ("labels", "model", "memory_mib", "problems"),
     [
         (
