@@ -205,7 +205,7 @@ def test_several_jobs_are_sorted_selected_and_changed(
         "zh": ("作业", "选择本页所有作业", "挂起", "优先级", "修改"),
     }[language]
     with look("user", theme=theme, language=language, size=size) as looker:
-        page = looker.open(f"/jobs?name={name}&columns=labels,started,duration,gpu_hours")
+        page = looker.open(f"/jobs?name={name}&columns=labels,started,duration,gpu_hours,cost")
         rows = page.locator(".jobs-rows tbody tr")
         expect(rows).to_have_count(3)
         page.locator("thead").get_by_role("button", name=said[0], exact=True).click()

@@ -214,6 +214,19 @@ def lists_are_sorted_by_any_column(opening: Opening) -> None:
     ms = 3_600_000
     times = store.gpu_times([*(job.id for job in jobs), make.draw_id()], now_ns)
     assert list(times.values()) == [2500 * ms, 3000 * ms, 0, 0, 0]
+    held: dict[int, list[tuple[int, int | None]]] = {at: [] for at in range(4)}
+    for use in store.held_uses(JobFilter()):
+        held[[job.id for job in jobs].index(use.job_id)].append((use.amounts.get("gpus", 0), use.ended_ns))
+    assert {at: sorted(uses) for at, uses in held.items()} == {
+        0: [(500, NOW_NS + hour_ns), (2000, NOW_NS + hour_ns)],
+        1: [(1000, None)],
+        2: [(0, 0)],
+        3: [(0, NOW_NS + hour_ns)],
+    }
+    recent = store.held_uses(JobFilter(array=None), NOW_NS + hour_ns + 1, tasks=False)
+    assert [(use.job_id, use.placements) for use in recent] == [(jobs[1].id, attempts[2].placements)]
+    found = store.jobs(JobFilter(ids=(jobs[2].id, jobs[0].id)), 9)
+    assert {job.id for job in found} == {jobs[2].id, jobs[0].id}
 
 
 def array_tasks_count_for_their_array(opening: Opening) -> None:
@@ -228,6 +241,14 @@ def array_tasks_count_for_their_array(opening: Opening) -> None:
         store_all(store, Change(insert=[replace(made, state=AttemptState.ENDED)]))
     assert store.gpu_times([array.id, other.id], NOW_NS) == {array.id: 5000 * 1000, other.id: 3000 * 1000}
     assert store.jobs(JobFilter(sort=JobSort.GPU_HOURS, descending=True), 9) == [array, other]
+    uses = store.held_uses(JobFilter(ids=(array.id,), array=None))
+    assert sorted((use.job_id, use.amounts.get("gpus", 0)) for use in uses) == [
+        (array.id, 0),
+        (array.id, 1000),
+        (array.id, 4000),
+    ]
+    own = store.held_uses(JobFilter(ids=(array.id, tasks[1].id), array=None), tasks=False)
+    assert sorted((use.job_id, use.amounts.get("gpus", 0)) for use in own) == [(array.id, 0), (tasks[1].id, 4000)]
 
 
 def filters_follow_changes(opening: Opening) -> None:

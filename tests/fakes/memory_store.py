@@ -35,6 +35,7 @@ from seaway.application.records import (
     EndedUse,
     EvaluationRecord,
     Event,
+    HeldUse,
     IdempotencyKey,
     JobRecord,
     LastUse,
@@ -260,6 +261,19 @@ class MemoryStore:
         for row in _by_key(self._rows(Attempt)):
             if row.ended_ns is not None and row.ended_ns >= since_ns and (job := self.job(row.job_id)):
                 yield EndedUse(job.spec.queue, job.spec.tenant, row.amounts, row.created_ns, row.ended_ns)
+
+    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
+        """Return what the attempts of jobs hold or held."""
+        for job in [row for row in self._rows(JobRecord) if _wanted(row, wanted)]:
+            names, found = (job.id, job.spec.queue, job.spec.tenant), False
+            for row in self._rows(Attempt):
+                holder = self.job(row.job_id)
+                if row.job_id == job.id or (tasks and holder and holder.array == job.id):
+                    found = found or row.job_id == job.id
+                    if row.ended_ns is None or row.ended_ns >= since_ns:
+                        yield HeldUse(*names, row.amounts, row.placements, row.created_ns, row.ended_ns)
+            if not found and not since_ns:
+                yield HeldUse(*names, ended_ns=0)
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the latest completed jobs."""
@@ -620,6 +634,7 @@ def _wanted(row: JobRecord, wanted: JobFilter) -> bool:
         wanted.name in row.spec.name,
         wanted.named in ("", row.spec.name),
         wanted.submitted_by in ("", row.submitted_by),
+        not wanted.ids or row.id in wanted.ids,
         wanted.label is None or row.spec.labels.get(wanted.label[0]) == wanted.label[1],
         wanted.submitted_from_ns is None or row.submitted_ns >= wanted.submitted_from_ns,
         wanted.submitted_until_ns is None or row.submitted_ns < wanted.submitted_until_ns,

@@ -23,7 +23,16 @@ from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
 from seaway.wire.fields import at_ns
 from seaway.wire.job_in import MAX_REPLICAS
-from seaway.wire.job_out import AttemptList, GpuUseOut, attempt_fields, copy_fields, gpu_use_fields, ring_fields
+from seaway.wire.job_out import (
+    AttemptList,
+    CostOut,
+    GpuUseOut,
+    attempt_fields,
+    copy_fields,
+    cost_fields,
+    gpu_use_fields,
+    ring_fields,
+)
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
 MAX_REPLICA = MAX_REPLICAS - 1
@@ -92,14 +101,23 @@ async def list_attempts(
     workloads = await pipeline.threads.read(overview.workloads, found)
     live = [each for each in rows[-1:] if each.state.live and each.spec.ring]
     ring = await pipeline.threads.read(overview.ring, live[0]) if live else []
-    wanted = range(first, first + replicas)
+    wanted, listed = range(first, first + replicas), rows[:limit]
+    costs = await pipeline.threads.read(overview.costs.of_attempts, listed)
     shown = {
-        "attempts": [attempt_fields(each, wanted) for each in rows[:limit]],
+        "attempts": [attempt_fields(each, wanted, cost) for each, cost in zip(listed, costs, strict=True)],
         "workloads": [copy_fields(each, wanted) for each in workloads],
         "ring": ring_fields(ring),
         "next": rows[limit - 1].number if len(rows) > limit else None,
     }
     return json_reply(shown)
+
+
+@operation(routes, "GET", "/jobs/{job}/cost", Role.VIEWER, {200: CostOut}, errors=(404,))
+async def get_cost(request: Request, job: JobRef) -> Response:
+    """Return the GPU time and the cost of a job, of all attempts until now; of an array, those of its tasks."""
+    pipeline, found = pipeline_of(request), await find(request, job)
+    costs = await pipeline.threads.read(pipeline.plane.overview.costs.of_jobs, [found.id])
+    return json_reply(cost_fields(costs[found.id]))
 
 
 @operation(routes, "GET", "/jobs/{job}/gpu-use", Role.VIEWER, {200: GpuUseOut}, errors=(404,))

@@ -16,8 +16,9 @@ from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of,
 from seaway.api.http.queries import MAX_DEFAULT, JobQuery, StatesQuery, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
+from seaway.application.fleet.costs import Costs
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
+from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
@@ -35,6 +36,7 @@ from seaway.wire.job_out import (
     SavedFilterList,
     SavedFilterOut,
     Workflow,
+    cost_fields,
     count_fields,
     job_fields,
     saved_filter_fields,
@@ -225,14 +227,21 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     pipeline = pipeline_of(request)
     now_ns = pipeline.plane.clock.now_ns()
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
-    rows, counts = await pipeline.threads.read(_listed, pipeline.plane.store, wanted, query.limit)
+    store, costs = pipeline.plane.store, pipeline.plane.overview.costs
+    if wanted.sort is JobSort.COST:
+        rows, counts = await pipeline.threads.heavy(_ranked, store, costs, wanted, query.limit)
+    else:
+        rows, counts = await pipeline.threads.read(_listed, store, wanted, query.limit)
     following = None
     if len(rows) == query.limit:
         following = page_token(str(wanted.offset + query.limit) if wanted.sort else rows[-1].id)
     jobs = [job_fields(row, counts.get(row.id)) for row in rows]
     if query.gpu_hours:
-        times = await pipeline.threads.read(pipeline.plane.store.gpu_times, [row.id for row in rows], now_ns)
+        times = await pipeline.threads.read(store.gpu_times, [row.id for row in rows], now_ns)
         jobs = [{**job, "gpu_hours": round(times[job["id"]] / MILLI_MS_PER_GPU_HOUR, 3)} for job in jobs]
+    if query.cost:
+        cost_of = await pipeline.threads.read(costs.of_jobs, [row.id for row in rows])
+        jobs = [{**job, "cost": cost_fields(cost_of[job["id"]])} for job in jobs]
     return json_reply({"jobs": jobs, "next": following})
 
 
@@ -242,6 +251,14 @@ MILLI_MS_PER_GPU_HOUR = 1000 * 3_600_000
 def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
     """Return a page of jobs, and the numbers of stored tasks of the arrays among them."""
     rows = store.jobs(wanted, limit)
+    return rows, store.task_counts([row.id for row in rows if row.is_array])
+
+
+def _ranked(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
+    """Return a page of jobs by cost, as `_listed` does."""
+    ids = tuple(costs.ranked(wanted)[wanted.offset : wanted.offset + limit])
+    found = {row.id: row for row in (store.jobs(JobFilter(ids=ids, array=None), limit) if ids else ())}
+    rows = [found[job_id] for job_id in ids if job_id in found]
     return rows, store.task_counts([row.id for row in rows if row.is_array])
 
 

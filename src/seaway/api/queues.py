@@ -119,11 +119,12 @@ async def list_queue_usage(request: Request) -> Response:
     overview = pipeline.plane.overview
 
     def look() -> dict[str, Any]:
-        uses, totals = overview.queue_usage(), overview.queue_totals(who.tenant)
+        costs = overview.costs.by_lane()
+        uses, totals = overview.queue_usage(), overview.queue_totals(who.tenant, costs)
         return {
             "uses": [use_fields(row) for row in uses if who.may_see(row.tenant)],
             "queues": [totals_fields(row) for row in totals],
-            "tenants": [tenant_totals_fields(row) for row in overview.tenant_totals() if who.may_see(row.tenant)],
+            "tenants": [tenant_totals_fields(row) for row in overview.tenant_totals(costs) if who.may_see(row.tenant)],
         }
 
     return json_reply(await pipeline.threads.read(look))

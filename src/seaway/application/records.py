@@ -267,6 +267,29 @@ class EndedUse:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldUse:
+    """Amounts that an attempt of a job holds or held, and where.
+
+    Attributes
+    ----------
+    job_id
+        ID of the job; of a task, that of its array.
+    queue, tenant
+        Those of the job.
+    ended_ns
+        None while it holds them.
+    """
+
+    job_id: str
+    queue: str
+    tenant: str
+    amounts: Amounts = field(default_factory=lambda: NO_AMOUNTS)
+    placements: tuple[Placement, ...] = ()
+    created_ns: int = 0
+    ended_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompletedRun:
     """Last attempt of a completed job.
 

@@ -106,6 +106,7 @@ class Methods:
     events = pages(job_calls.events)
     attempts = verb(job_calls.attempts)
     manifest = verb(job_calls.manifest)
+    cost = verb(job_calls.cost)
     gpu_use = verb(job_calls.gpu_use)
     logs = verb(job_calls.logs)
     normalised = verb(job_calls.normalised)

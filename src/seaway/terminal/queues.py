@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details, sparkline
-from seaway.terminal.words import NONE, Body, ago, all_gpus, learned, seconds, until
+from seaway.terminal.words import NONE, Body, ago, all_gpus, cost_text, learned, seconds, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,6 +51,17 @@ def policy_text(queue: Body) -> str:
     return f"{queue['policy']} ({options})" if options else str(queue["policy"])
 
 
+def _gpu_hours(each: Body) -> str:
+    cost = each["totals"].get("cost")
+    return f"{cost['gpu_hours']:,.1f}" if cost else NONE
+
+
+_COSTS = (
+    Column("GPU-HOURS", _gpu_hours, right=True, drop=6),
+    Column("COST", lambda each: cost_text(each["totals"].get("cost")), right=True, drop=5),
+)
+"""Columns of the last 30 days."""
+
 COLUMNS = (
     Column("QUEUE", lambda each: f"{INDENT * each['depth']}{each['name']}"),
     _gpus("used"),
@@ -58,6 +69,7 @@ COLUMNS = (
     _gpus("limit"),
     Column("RUNNING", lambda each: str(each["totals"]["running"]), right=True, drop=3),
     Column("WAITING", lambda each: str(each["totals"]["waiting"]), right=True),
+    *_COSTS,
     Column("WEIGHT", lambda each: str(each.get("weight", 1)), right=True, drop=4),
     Column("PRIORITY", lambda each: str(each.get("priority", 0)), right=True, wide=True, drop=9),
     Column("ORDER", lambda each: each.get("order", NONE), wide=True, drop=9),
@@ -152,6 +164,8 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "grow cooldown", queue.get("grow_cooldown", NONE)
     yield "open", "yes" if queue["open"] else "no: it accepts no new jobs"
     yield "jobs", f"{totals['running']} running, {totals['waiting']} waiting"
+    if cost := totals.get("cost"):
+        yield "last 30 days", f"{cost['gpu_hours']:,.1f} GPU-hours, cost {cost_text(cost)}"
 
 
 AMOUNTS = (
@@ -222,6 +236,7 @@ TENANTS = (
     _gpus("limit"),
     Column("RUNNING", lambda each: _of(each["totals"], "running", each["totals"]["limit"].get("jobs")), right=True),
     Column("WAITING", lambda each: _of(each["totals"], "waiting", each["totals"].get("max_waiting")), right=True),
+    *_COSTS,
     Column("WEIGHT", lambda each: str(each.get("weight", 1)), right=True, drop=2),
     Column("DESCRIPTION", lambda each: each["description"], cut=True, drop=1),
 )

@@ -24,10 +24,12 @@ from seaway.terminal.words import (
     all_gpus,
     bar,
     clock,
+    cost_text,
     day,
     lasted,
     loss,
     moment,
+    money,
     need,
     places,
     rate,
@@ -171,6 +173,7 @@ JOB_COLUMNS = (
     Column("WHERE", places, cut=True, drop=1),
     Column("AGE", lambda job: ago(job["submitted_at"]), right=True, drop=2),
     Column("ATTEMPT", lambda job: str(job["attempt"] or NONE), right=True, wide=True, drop=9),
+    Column("COST", lambda job: cost_text(job.get("cost")), right=True, wide=True, drop=7),
     Column("BY", lambda job: job["submitted_by"], wide=True, drop=8),
     Column("REASON", job_reason, cut=True),
 )
@@ -184,6 +187,7 @@ FINISHED_COLUMNS = (
     Column("ENDED", lambda job: day(job["ended_at"])),
     Column("DURATION", lambda job: lasted(job["started_at"], job["ended_at"]), right=True),
     Column("GPU-HOURS", lambda job: f"{job['gpu_hours']:,.2f}", right=True),
+    Column("COST", lambda job: cost_text(job.get("cost")), right=True, drop=3),
     Column("BY", lambda job: job["submitted_by"], drop=4),
     Column("REASON", job_reason, cut=True, drop=1),
 )
@@ -259,6 +263,7 @@ ATTEMPT_COLUMNS = (
     Column("POLICY", lambda each: each["policy"], drop=2),
     Column("WHERE", lambda each: ", ".join(placement_text(each["placements"])), cut=True),
     Column("TOOK", lambda each: lasted(each["running_at"], each["ended_at"]), right=True, drop=1),
+    Column("COST", lambda each: cost_text(each.get("cost")), right=True, drop=3),
     Column("REASON", lambda each: each["reason"] or each["placement_reason"], cut=True),
 )
 """Columns of a job's attempts."""
@@ -282,12 +287,24 @@ def facts(body: Body) -> Table:
             ("started", day(body["started_at"]) if body["started_at"] else ""),
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
+            ("cost", _cost(body.get("cost"))),
             ("lease until", day(body["expires_at"]) if body.get("expires_at") else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
             ("standby", _standby(body.get("standby"))),
             ("last switch", _switch(body.get("standby"))),
         ]
     )
+
+
+def _cost(cost: Body | None) -> str:
+    """Return the GPU-hours and the cost of a job so far, and its cost per hour; empty before it holds GPUs."""
+    if (so_far := cost_text(cost)) == NONE or cost is None:
+        return ""
+    unpriced = cost["unpriced_gpu_hours"]
+    rest = f", {unpriced:,.2f} of them without a known price" if unpriced and cost["cost"] is not None else ""
+    per_hour = money(cost["cost_per_hour"], cost["unpriced_gpus"])
+    now = f", {per_hour} per hour" if cost["cost_per_hour"] != "0.00" or cost["unpriced_gpus"] else ""
+    return f"{so_far} so far{now}; {cost['gpu_hours']:,.2f} GPU-hours{rest}"
 
 
 def _standby(standby: Body | None) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
+from seaway.application.fleet.costs import Cost
 from seaway.application.fleet.gpu_use import SliceUse, UseSample
 from seaway.application.network.views import RingPart
 from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair, SavedFilter
@@ -16,6 +17,7 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
+from seaway.wire.facts import price_or_none
 from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
 from seaway.wire.job_text import job_text
@@ -143,6 +145,36 @@ class GpuUseOut(Shown):
     """Use in the last hour, oldest first; of an unfinished job with the present one."""
 
 
+class CostOut(Shown):
+    """GPU time, and the price of the GPUs times the time that they are held, at present prices.
+
+    Only GPUs have prices. A slice counts as its larger share of cores and memory. Amounts of money are exact decimals
+    in units of the currency.
+    """
+
+    gpu_hours: float
+    """Allocated GPUs times hours."""
+    unpriced_gpu_hours: float
+    """The part of them whose price is unknown. `cost` is without it."""
+    cost: str | None
+    """Null if no price is known."""
+    cost_per_hour: str | None
+    """Cost of an hour of the GPUs that are held now and have a known price; null if no price is known."""
+    unpriced_gpus: float
+    """GPUs that are held now and whose price is unknown."""
+
+
+def cost_fields(cost: Cost) -> dict[str, Any]:
+    """Return the fields of `CostOut` for a cost."""
+    return {
+        "gpu_hours": round(cost.gpu_hours, 3),
+        "unpriced_gpu_hours": round(cost.unpriced_gpu_hours, 3),
+        "cost": price_or_none(cost.micros),
+        "cost_per_hour": price_or_none(cost.micros_per_hour),
+        "unpriced_gpus": cost.now.unpriced_milli / 1000,
+    }
+
+
 class AfterOut(Shown):
     """A predecessor, and the condition on it."""
 
@@ -244,6 +276,8 @@ class JobOut(Shown):
     """Tasks of an array; null for other jobs."""
     gpu_hours: float | None = None
     """Allocated GPUs times hours, of all attempts until now; only in lists that ask for it."""
+    cost: CostOut | None = None
+    """GPU time and cost until now; only in lists that ask for it."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:
@@ -339,6 +373,8 @@ class AttemptOut(Shown):
     running_at: str | None
     ended_at: str | None
     placements: list[PlacementOut]
+    cost: CostOut | None = None
+    """GPU time and cost until now."""
 
 
 class ObservedContainer(Shown):
@@ -511,7 +547,7 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
     }
 
 
-def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
+def attempt_fields(attempt: Attempt, replicas: range, cost: Cost) -> dict[str, Any]:
     """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
     return fields_of(
         AttemptOut,
@@ -521,6 +557,7 @@ def attempt_fields(attempt: Attempt, replicas: range) -> dict[str, Any]:
         running_at=moment_or_none(attempt.running_ns),
         ended_at=moment_or_none(attempt.ended_ns),
         placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
+        cost=cost_fields(cost),
     )
 
 

@@ -39,7 +39,7 @@ from seaway.wire.fields import (
     no_pairs,
     seconds,
 )
-from seaway.wire.job_out import JobOut, job_fields
+from seaway.wire.job_out import CostOut, JobOut, cost_fields, job_fields
 from seaway.wire.message import Incoming, Shown, fields_of
 from seaway.wire.reading import read_value
 from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
@@ -89,6 +89,8 @@ class QueueTotalsOut(Shown):
     borrowed: AmountsOut | None
     """Used amounts beyond the guarantee; null if other tenants may have jobs in the queue that you may not see."""
     limit: AmountsOut
+    cost: CostOut | None = None
+    """GPU time and cost of the last 30 days."""
 
 
 class TenantTotalsOut(Shown):
@@ -105,6 +107,8 @@ class TenantTotalsOut(Shown):
     guarantee: AmountsOut
     limit: AmountsOut
     max_waiting: int | None
+    cost: CostOut | None = None
+    """GPU time and cost of the last 30 days."""
 
 
 class QueueUsageList(Shown):
@@ -307,6 +311,7 @@ def totals_fields(totals: QueueTotals) -> dict[str, Any]:
         "guarantee": written_amounts(totals.guarantee),
         "borrowed": None if borrowed is None else written_amounts(borrowed),
         "limit": written_amounts(totals.limit),
+        "cost": cost_fields(totals.cost),
     }
 
 
@@ -321,6 +326,7 @@ def tenant_totals_fields(totals: TenantTotals) -> dict[str, Any]:
         "guarantee": written_amounts(totals.quota.guarantee),
         "limit": written_amounts(totals.quota.limit),
         "max_waiting": totals.quota.max_waiting,
+        "cost": cost_fields(totals.cost),
     }
 
 

@@ -63,3 +63,45 @@ async def test_lists_of_jobs_are_sorted_with_pages_and_gpu_hours(rig: Rig) -> No
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
         count = await client.get("/api/v1/job-counts", params={"ended_from": jobs["a"]["submitted_at"]})
         assert count.json()["total"] == 1
+
+
+async def test_costs_are_prices_times_held_time(rig: Rig) -> None:
+    """Jobs, attempts and lists agree; a part without a price is counted apart, and never as free of charge."""
+    path = "/api/v1/jobs"
+    async with rig.client("operator") as client:
+        cheap, dear = (f"/api/v1/fleet/clusters/{name}/facts" for name in ("a", "b"))
+        await client.patch(dear, json={"price_per_gpu_hour": "2.5"})
+        jobs = {}
+        for name, gpus, cluster in (("a", 2, "b"), ("b", 1, "a"), ("c", 2, "b")):
+            wanted = {"resources": {**WHOLE, "gpus": gpus}, "placement": {"clusters": [cluster]}}
+            jobs[name] = (await rig.submit(name=name, **wanted))["id"]
+        await rig.submit(name="later", replicas=2, resources={**WHOLE, "gpus": 2})
+        rig.step(3)
+        rig.clock.advance_s(3600)
+        found = (await client.get(f"{path}/{jobs['a']}/cost")).json()
+        assert found["gpu_hours"] == pytest.approx(2, rel=0.02)
+        assert (float(found["cost"]), found["cost_per_hour"]) == (pytest.approx(5, rel=0.02), "5.00")
+        unknown = (await client.get(f"{path}/{jobs['b']}/cost")).json()
+        assert (unknown["cost"], unknown["cost_per_hour"], unknown["unpriced_gpus"]) == (None, None, 1)
+        assert unknown["unpriced_gpu_hours"] == unknown["gpu_hours"] > 0
+        (attempt,) = (await client.get(f"{path}/{jobs['a']}/attempts")).json()["attempts"]
+        assert attempt["cost"] == found
+        assert (await client.post(f"{path}/{jobs['a']}/cancel")).is_success
+        rig.step(3)
+        rig.clock.advance_s(3600)
+        assert (await client.get(f"{path}/{jobs['a']}/cost")).json()["cost_per_hour"] == "0.00"
+        await client.patch(cheap, json={"price_per_gpu_hour": "0.1"})
+        rig.step(1)
+        query: dict[str, str | int] = {"sort": "-cost", "cost": "true", "limit": 2}
+        first = (await client.get(path, params=query)).json()
+        second = (await client.get(path, params={**query, "after": first["next"]})).json()
+        ranked = [(each["name"], float(each["cost"]["cost"])) for page in (first, second) for each in page["jobs"]]
+        assert ranked == sorted(ranked, key=lambda each: -each[1])
+        assert dict(ranked)["a"] == pytest.approx(5, rel=0.02)
+        assert "cost" not in (await client.get(path)).json()["jobs"][0]
+        usage = (await client.get("/api/v1/queue-usage")).json()
+        total = sum(cost for _, cost in ranked)
+        for sums in (usage["queues"], usage["tenants"]):
+            costs = {each.get("queue", each.get("tenant")): each["cost"] for each in sums}
+            assert float(costs["default"]["cost"]) == pytest.approx(total, rel=0.01)
+            assert costs["default"]["unpriced_gpu_hours"] == 0

@@ -16,7 +16,7 @@ from seaway.domain.job_state import JobState
 from seaway.web.latest import Latest
 from seaway.web.pages.jobs.columns import csv_of, moment_of
 from seaway.web.pages.jobs.list import _Jobs
-from seaway.wire.job_out import JobOut
+from seaway.wire.job_out import CostOut, JobOut
 from tests.fakes import records as make
 
 pytestmark = pytest.mark.anyio
@@ -57,10 +57,13 @@ def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:
         state=JobState.FAILED,
         clusters=("c1", "c2"),
     )
-    text = csv_of([JobOut.of(job).model_copy(update={"gpu_hours": 1.5}), JobOut.of(make.job_record())]).decode()
+    cost = CostOut(gpu_hours=1.5, unpriced_gpu_hours=0.5, cost="2.50", cost_per_hour="0.00", unpriced_gpus=0)
+    held = JobOut.of(job).model_copy(update={"gpu_hours": 1.5, "cost": cost})
+    text = csv_of([held, JobOut.of(make.job_record())]).decode()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 2
     first = rows[0]
     assert (first["id"], first["state"], first["duration_s"], first["gpu_hours"]) == (job.id, "failed", "90", "1.5")
     assert (first["reason"], first["clusters"], first["labels"]) == ("'" + job.reason, "c1 c2", "team=x b=c,d")
+    assert [(each["cost"], each["unpriced_gpu_hours"]) for each in rows] == [("2.50", "0.5"), ("", "")]
     assert (rows[1]["started_at"], rows[1]["duration_s"], rows[1]["gpu_hours"]) == ("", "", "")

@@ -260,6 +260,22 @@ def gpu_times(numbers: Sequence[int], now_ns: int) -> Question:
     )
 
 
+def held_uses(wanted: JobFilter, since_ns: int, *, of_tasks: bool) -> tuple[Question, tuple[ColumnElement[int], ...]]:
+    """Return the query for the uses of jobs, or of the tasks of arrays, and the columns by which its pages follow."""
+    owner = JOBS.c.id
+    question = _drawn(wanted, select(owner), _conditions(wanted), _states(wanted))
+    holder = owner
+    if of_tasks:
+        tasks = JOBS.alias("tasks")
+        question, holder = question.join(tasks, tasks.c.array_id == owner), tasks.c.id
+    lasts = or_(ATTEMPTS.c.ended_ns.is_(None), ATTEMPTS.c.ended_ns >= since_ns)
+    question = question.join(ATTEMPTS, and_(ATTEMPTS.c.job_id == holder, lasts), isouter=not (of_tasks or since_ns))
+    number = func.coalesce(ATTEMPTS.c.number, 0)
+    columns = (ATTEMPTS.c.amounts, ATTEMPTS.c.placements, ATTEMPTS.c.created_ns, ATTEMPTS.c.ended_ns)
+    order = (holder, number)
+    return question.add_columns(holder, number, JOBS.c.queue, JOBS.c.tenant, *columns).order_by(*order), order
+
+
 def _sort_value(wanted: JobFilter) -> ColumnElement[Any]:
     """Return the value by which a list is sorted; null for jobs without one."""
     columns: dict[JobSort, ColumnElement[Any]] = {
@@ -384,14 +400,15 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
     if wanted.name:
         without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
         found.append(without != JOBS.c.name)
-    if wanted.submitted_from_ns is not None:
-        found.append(JOBS.c.submitted_ns >= wanted.submitted_from_ns)
-    if wanted.submitted_until_ns is not None:
-        found.append(JOBS.c.submitted_ns < wanted.submitted_until_ns)
-    if wanted.ended_from_ns is not None:
-        found.append(JOBS.c.ended_ns >= wanted.ended_from_ns)
-    if wanted.ended_until_ns is not None:
-        found.append(JOBS.c.ended_ns < wanted.ended_until_ns)
+    if wanted.ids:
+        found.append(JOBS.c.id.in_([codec.number(each) or -1 for each in wanted.ids]))
+    times = (
+        (JOBS.c.submitted_ns, wanted.submitted_from_ns, wanted.submitted_until_ns),
+        (JOBS.c.ended_ns, wanted.ended_from_ns, wanted.ended_until_ns),
+    )
+    for column, from_ns, until_ns in times:
+        found += [column >= from_ns] if from_ns is not None else []
+        found += [column < until_ns] if until_ns is not None else []
     if wanted.before:
         before = codec.number(wanted.before)
         if before is None:

@@ -64,6 +64,7 @@ from seaway.application.records import (
     EndedUse,
     EvaluationRecord,
     Event,
+    HeldUse,
     IdempotencyKey,
     JobRecord,
     LastUse,
@@ -89,6 +90,9 @@ from seaway.domain.tenancy import Pool, Tenant
 
 Kind = TypeVar("Kind")
 Question = Select[Any]
+
+USES_AT_ONCE = 10_000
+"""Number of uses of attempts in one query. Each query sorts those that are left."""
 
 
 class SqlStore:
@@ -201,6 +205,17 @@ class SqlStore:
             if len(page) < MAX_ROWS:
                 return
             page = self._rows(question.where(_after(columns, tuple(page[-1][:3]))))
+
+    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
+        """Return what the attempts of jobs hold or held."""
+        for of_tasks in (False, True) if tasks else (False,):
+            question, order = job_queries.held_uses(wanted, since_ns, of_tasks=of_tasks)
+            page = self._rows(question.limit(USES_AT_ONCE))
+            while page:
+                yield from map(codec.read_held_use, page)
+                if len(page) < USES_AT_ONCE:
+                    break
+                page = self._rows(question.where(_after(order, tuple(page[-1][1:3]))).limit(USES_AT_ONCE))
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the latest completed jobs."""

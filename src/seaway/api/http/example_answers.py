@@ -322,6 +322,13 @@ ANSWERS: dict[str, Any] = {
     ],
     "GatewayList": {"gateways": [_GATEWAY]},
     "ClusterHistory": {"samples": [{"at": _AT, "cluster": "berlin", "state": "up", **_FIGURES}], "next": None},
+    "CostOut": {
+        "gpu_hours": 12.5,
+        "unpriced_gpu_hours": 0,
+        "cost": "31.25",
+        "cost_per_hour": "5.00",
+        "unpriced_gpus": 0,
+    },
     "SavedFilterOut": {"name": "failures", "query": "state=failed&sort=-ended", "changed_at": _AT},
     "SavedFilterList": {"filters": [{"name": "failures", "query": "state=failed&sort=-ended", "changed_at": _AT}]},
     "UsageHistoryOut": {

@@ -92,12 +92,14 @@ class JobQuery(BaseModel):
     ended_until: Moment = ""
     """End of the time of the end, exclusive."""
     sort: Annotated[str, Field(max_length=20), AfterValidator(require_sort)] = ""
-    """Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration or gpu_hours.
+    """Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration, gpu_hours or cost.
 
     With `-` before it, the largest come first. Default: newest first.
     """
     gpu_hours: bool = False
     """True to return the GPU-hours of each job."""
+    cost: bool = False
+    """True to return the GPU time and the cost of each job."""
     after: Annotated[str, Field(max_length=100)] = ""
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,10 +11,11 @@ from typing import Any
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.state import ControlState, deployment
+from seaway.application.fleet.costs import Cost, Costs, Lane
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UseSample
 from seaway.application.fleet.nodes import FleetViews
-from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
+from seaway.application.fleet.queues import NO_COSTS, Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.shares import Factor, Share, Shares
@@ -137,6 +138,8 @@ class Overview:
         Numbers of messages of notifications.
     archive
         Storage of logs; None without one.
+    costs
+        Costs of jobs, queues and tenants.
     """
 
     def __init__(self, controller: Controller, store: Store, writer: Writer, policies: Policies) -> None:
@@ -150,6 +153,7 @@ class Overview:
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
         self._gpu_use = GpuUse(controller)
+        self.costs = Costs(controller, store)
         self._queues = QueueViews(controller)
         self._shares = Shares(controller)
         self._tries = DryRuns(controller)
@@ -258,17 +262,17 @@ class Overview:
         limit = {each.queue: each.limit[GPUS] for each in totals if GPUS in each.limit}
         return QueueFigures(used, guarantee, limit, self.start_errors())
 
-    def tenant_totals(self) -> list[TenantTotals]:
+    def tenant_totals(self, costs: Mapping[Lane, Cost] = NO_COSTS) -> list[TenantTotals]:
         """Return the sums of tenants with their quotas, as `QueueViews.tenants`."""
-        return self._queues.tenants()
+        return self._queues.tenants(costs)
 
     def queue_usage(self) -> list[QueueUsage]:
         """Return the allocations and waiting jobs, by queue and tenant."""
         return self._queues.uses()
 
-    def queue_totals(self, tenant: str = "") -> list[QueueTotals]:
+    def queue_totals(self, tenant: str = "", costs: Mapping[Lane, Cost] = NO_COSTS) -> list[QueueTotals]:
         """Return the sums of queues with their descendants; with a tenant, of its own jobs and its queues only."""
-        return self._queues.totals(tenant)
+        return self._queues.totals(tenant, costs)
 
     def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
         """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried."""

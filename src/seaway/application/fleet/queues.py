@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
+from seaway.application.fleet.costs import NO_COST, Cost, Lane
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import JOBS, Amounts, add
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota
+
+NO_COSTS: Mapping[Lane, Cost] = {}
 
 LAST = (math.inf,)
 """Sort key of jobs that cannot be tried now, such as those in a pause."""
@@ -69,6 +72,8 @@ class QueueTotals:
         Whether `used` counts the jobs of all tenants that can have jobs in the queue.
     used
         Allocated amounts.
+    cost
+        GPU time and cost of the last 30 days.
     """
 
     queue: str
@@ -78,6 +83,7 @@ class QueueTotals:
     waiting: int = 0
     running: int = 0
     used: dict[str, int] = field(default_factory=dict)
+    cost: Cost = NO_COST
 
     @property
     def borrowed(self) -> Amounts | None:
@@ -115,6 +121,8 @@ class TenantTotals:
         Number of waiting jobs, and of jobs with an allocation.
     used
         Allocated amounts, and the number of jobs.
+    cost
+        GPU time and cost of the last 30 days.
     """
 
     tenant: str
@@ -123,6 +131,7 @@ class TenantTotals:
     waiting: int = 0
     running: int = 0
     used: dict[str, int] = field(default_factory=dict)
+    cost: Cost = NO_COST
 
 
 class QueueViews:
@@ -139,13 +148,15 @@ class QueueViews:
             self._cached = (asked_ns, self._summed_up())
         return self._cached[1]
 
-    def totals(self, tenant: str = "") -> list[QueueTotals]:
+    def totals(self, tenant: str = "", costs: Mapping[Lane, Cost] = NO_COSTS) -> list[QueueTotals]:
         """Return the sums of all queues with their descendants, by name.
 
         Parameters
         ----------
         tenant
             Tenant whose jobs count and whose queues are returned, with those of all tenants; empty for all.
+        costs
+            Costs of queues and tenants.
         """
         queues = self._controller.names.queues.copy()
         children = children_of(queues.values())
@@ -166,10 +177,17 @@ class QueueViews:
                 sums.waiting += use.waiting
                 sums.running += use.running
                 add(sums.used, use.amounts)
+        for (queue, owner), cost in costs.items():
+            if queue in queues and tenant in {"", owner}:
+                for each in path_of(queue, queues):
+                    found[each.name].cost += cost
         return [sums for name, sums in found.items() if not tenant or queues[name].tenant in {"", tenant}]
 
-    def tenants(self) -> list[TenantTotals]:
-        """Return the sums of all tenants in each pool, by name, without pools that have neither a quota nor jobs."""
+    def tenants(self, costs: Mapping[Lane, Cost] = NO_COSTS) -> list[TenantTotals]:
+        """Return the sums of all tenants in each pool, by name, without pools without a quota, jobs and costs.
+
+        A queue that was removed counts in the default pool.
+        """
         names = self._controller.names
         found = {
             (tenant.name, pool): TenantTotals(tenant.name, pool, quota)
@@ -183,6 +201,10 @@ class QueueViews:
             sums.waiting += use.waiting
             sums.running += use.running
             add(sums.used, use.amounts | ({JOBS: use.running} if use.running else {}))
+        for (name, owner), cost in costs.items():
+            queue = names.queues.get(name)
+            key = owner, queue.pool if queue else DEFAULT
+            found.setdefault(key, TenantTotals(*key, Quota())).cost += cost
         return [found[key] for key in sorted(found)]
 
     def _summed_up(self) -> list[QueueUsage]:

@@ -21,6 +21,7 @@ from seaway.application.records import (
     EndedUse,
     EvaluationRecord,
     Event,
+    HeldUse,
     IdempotencyKey,
     JobRecord,
     LastUse,
@@ -63,6 +64,8 @@ class JobSort(Enum):
     DURATION = "duration"
     """Time from the first start to the end, or until now."""
     GPU_HOURS = "gpu_hours"
+    COST = "cost"
+    """Not an order of the store, which knows no prices: see `seaway.application.fleet.costs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class JobFilter:
         Number of jobs before the page, in an order other than the default.
     now_ns
         Current time, for durations and GPU-hours of unfinished jobs.
+    ids
+        IDs of the jobs, at most `MAX_ROWS`.
     """
 
     tenant: str = ""
@@ -112,6 +117,7 @@ class JobFilter:
     descending: bool = False
     offset: int = 0
     now_ns: int = 0
+    ids: tuple[str, ...] = ()
 
 
 USAGE_STEPS_S: Mapping[int, int] = {60: 6 * 3600, 900: 2 * 86_400, 3600: 35 * 86_400}
@@ -231,6 +237,19 @@ class Store(Protocol):
 
     def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
         """Return what attempts held that ended at a time or later."""
+
+    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
+        """Return what the attempts of jobs hold or held, in no order.
+
+        The order and the offset of the filter do not apply.
+
+        Parameters
+        ----------
+        since_ns
+            Only attempts that end then or later. For 0, each job without attempts has a use without amounts.
+        tasks
+            Whether arrays have the attempts of their tasks.
+        """
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the `most` latest completed jobs, newest job first.

@@ -31,6 +31,8 @@ Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=a
 def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     """Show the tree of queues: use, guarantee and limit of GPUs, and waiting jobs. Set, import and remove queues.
 
+    GPU-HOURS and COST are those of the last 30 days.
+
     [bold]Examples[/bold]
 
       [cyan]seaway queue[/cyan]

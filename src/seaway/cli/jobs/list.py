@@ -70,7 +70,7 @@ def jobs(
         bool,
         typer.Option(
             "--finished",
-            help="Finished jobs with start, end, duration and GPU-hours, by their end.",
+            help="Finished jobs with start, end, duration, GPU-hours and cost, by their end.",
             rich_help_panel=FILTERS,
         ),
     ] = False,
@@ -93,8 +93,8 @@ def jobs(
         str | None,
         typer.Option(
             metavar="FIELD",
-            help="Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration or gpu_hours. "
-            "With - before it, the largest first.",
+            help="Order: name, queue, tenant, submitted_by, state, submitted, started, ended, duration, gpu_hours or "
+            "cost. With - before it, the largest first.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
@@ -121,6 +121,10 @@ def jobs(
     Finished jobs of the last week that held most GPUs for longest:
 
       [cyan]seaway jobs --finished --ended-since 7d --sort -gpu_hours[/cyan]
+
+    Running jobs by their cost so far; [bold]-o wide[/bold] shows it:
+
+      [cyan]seaway jobs -s running --sort -cost -o wide[/cyan]
 
     Workflows, with each job below the one that it comes after:
 
@@ -160,6 +164,8 @@ def jobs(
     _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
     if given.pop("finished", False):
         given = {"state": list(ENDED), "sort": "-ended", "gpu_hours": True, **given}
+    if not (array or waiting) and (finished or output is Output.WIDE or "cost" in (sort or "")):
+        given["cost"] = True
     of_array = partial(listed_tasks, array) if array else None
     call: Callable[..., Paged[Any]] = of_array or (listed_waiting if waiting else listed)
     columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else JOB_COLUMNS

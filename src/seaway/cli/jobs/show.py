@@ -23,7 +23,10 @@ def show_job(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a job: its state and reason, its request, the addresses of its ports, and all attempts.
+    """Show a job: its state and reason, its cost, its request, the addresses of its ports, and all attempts.
+
+    The cost is the price of the held GPUs times the time, so far and per hour. "≥" marks a cost without GPUs whose
+    price is unknown.
 
     [bold]Examples[/bold]
 
@@ -46,6 +49,7 @@ def show_job(
             return
         plain = output in (Output.TABLE, Output.WIDE)
         ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {}
+        body["cost"] = client.body(calls.cost(body["id"]))
     show(output, body, lambda wide: _picture(body, ran, wide=wide), lambda: [body["id"]])
 
 

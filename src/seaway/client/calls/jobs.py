@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seaway.wire.job_in import JobIn
     from seaway.wire.job_out import (
         AttemptList,
+        CostOut,
         GpuUseOut,
         JobBatch,
         JobCount,
@@ -35,6 +36,7 @@ SAVED_FILTER: Answer[SavedFilterOut] = Model("seaway.wire.job_out", "SavedFilter
 SAVED_FILTERS: Answer[SavedFilterList] = Model("seaway.wire.job_out", "SavedFilterList")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
+COST: Answer[CostOut] = Model("seaway.wire.job_out", "CostOut")
 GPU_USE: Answer[GpuUseOut] = Model("seaway.wire.job_out", "GpuUseOut")
 DRY_RUN: Answer[DryRunOut] = Model("seaway.wire.explanations", "DryRunOut")
 REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
@@ -118,6 +120,8 @@ class JobFilter(TypedDict, total=False):
         Order, such as ``ended`` or ``-gpu_hours`` for the largest first.
     gpu_hours
         True to return the GPU-hours of each job.
+    cost
+        True to return the GPU time and the cost of each job.
     """
 
     tenant: str
@@ -133,6 +137,7 @@ class JobFilter(TypedDict, total=False):
     ended_until: str
     sort: str
     gpu_hours: bool
+    cost: bool
 
 
 def submit(
@@ -304,6 +309,11 @@ def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None =
     """
     query = {"after": after or None, "first": first or None, "replicas": replicas}
     return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, query)
+
+
+def cost(job: str) -> Call[CostOut]:
+    """Return the GPU time and the cost of a job, of all attempts until now."""
+    return get(f"/jobs/{part(job)}/cost", COST)
 
 
 def gpu_use(job: str, *, limit: int = 100) -> Call[GpuUseOut]:

@@ -26,6 +26,7 @@ COLUMNS = {
     "ended": "Ended",
     "duration": "Duration",
     "gpu_hours": "GPU-hours",
+    "cost": "Cost",
 }
 """Columns to choose, besides the job and its state, with their titles in English."""
 
@@ -41,6 +42,7 @@ SORTS = {
     "ended": "-ended",
     "duration": "-duration",
     "gpu_hours": "-gpu_hours",
+    "cost": "-cost",
 }
 """Sortable columns, and their order after the first click."""
 
@@ -82,6 +84,8 @@ FIELDS = (
     "ended_at",
     "duration_s",
     "gpu_hours",
+    "cost",
+    "unpriced_gpu_hours",
     "labels",
 )
 """Columns of an exported file."""
@@ -107,6 +111,8 @@ def _cells(job: JobOut) -> Iterator[object]:
         "clusters": " ".join(job.clusters),
         "nodes": " ".join(job.nodes),
         "labels": " ".join(f"{name}={value}" for name, value in labels.items()),
+        "cost": job.cost.cost if job.cost else None,
+        "unpriced_gpu_hours": job.cost.unpriced_gpu_hours if job.cost else None,
     }
     for name in FIELDS:
         value = own[name] if name in own else getattr(job, name)

@@ -28,7 +28,7 @@ from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import ClusterList
-    from seaway.wire.job_out import JobOut
+    from seaway.wire.job_out import CostOut, JobOut
 
 
 WHOLE = "must be a whole number, like 10"
@@ -190,6 +190,9 @@ EVERY_S = 0.8
 OVER_S = 5.0
 """Interval of queries for a finished job, in seconds."""
 
+COST_S = 10.0
+"""Interval of queries for the cost of the job, in seconds."""
+
 OVER = frozenset(state.value for state in JobState if state.final)
 
 
@@ -207,6 +210,7 @@ class _Job:
         self._tabs: dict[str, Tab] = {}
         self._latest = Latest(visit)
         self._gone = False
+        self._cost: CostOut | None = None
 
     async def make(self) -> None:
         """Draw the page, and follow its data."""
@@ -245,7 +249,11 @@ class _Job:
                     tab.make()
         tabs.on_value_change(lambda event: self._turned(str(event.value)))
         self._below = (tabs, panels)
-        self._stops = [await visit.follow(fleet.clusters(), self._on_clusters), self._latest.end]
+        self._stops = [
+            await visit.follow(fleet.clusters(), self._on_clusters),
+            await visit.follow(jobs.cost(job.id), self._on_cost, COST_S),
+            self._latest.end,
+        ]
         await self._watch()
         await self._tabs[first].open()
         self._stops.append(ui.timer(AGED_S, self._draw).cancel)
@@ -297,12 +305,17 @@ class _Job:
         if (job.state in OVER) != (before.state in OVER):
             await self._watch()
 
+    def _on_cost(self, cost: CostOut) -> None:
+        self._cost = cost
+        self._draw()
+
     def _on_clusters(self, value: ClusterList) -> None:
         for tab in self._tabs.values():
             tab.nodes = {each.name: each.nodes for each in value.clusters}
 
     def _draw(self) -> None:
-        self._head.show(job=self.job, gpus=gpus(self.job), over=self.job.state in OVER, gone=self._gone)
+        over = self.job.state in OVER
+        self._head.show(job=self.job, gpus=gpus(self.job), cost=self._cost, over=over, gone=self._gone)
         for tab in self._tabs.values():
             if tab.is_open:
                 tab.draw()

@@ -260,7 +260,7 @@ class _Jobs:
 
     async def _export(self) -> None:
         """Download the jobs that match as CSV, in the order of the list and with all columns."""
-        found = jobs.jobs(limit=MAX_EXPORT, gpu_hours=True, **self._wanted_query())  # type: ignore[arg-type]
+        found = jobs.jobs(limit=MAX_EXPORT, gpu_hours=True, cost=True, **self._wanted_query())  # type: ignore[arg-type]
         rows = await self.visit.all(found)
         ui.download.content(csv_of(rows), "jobs.csv", "text/csv")
         if len(rows) == MAX_EXPORT:
@@ -320,7 +320,8 @@ class _Jobs:
     async def _look(self) -> None:
         """Follow only the list with the current filters."""
         turn = self._looking.begin()
-        wanted, held = self._wanted_query(), {"gpu_hours": True} if "gpu_hours" in self._columns else {}
+        wanted = self._wanted_query()
+        held = {name: True for name in ("gpu_hours", "cost") if name in self._columns}
         listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **held)  # type: ignore[arg-type]
         try:
             await turn.follow(listed.first, self._received)

@@ -121,6 +121,7 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
                 "leaf": queue.name not in children,
                 "held": held(subtree(queue)),
                 "bars": list(bars_of(totals[queue.name], full)) if queue.name in totals else [],
+                "cost": totals[queue.name].cost if queue.name in totals else None,
             }
             yield from below(queue.name, depth + 1, full)
 
