@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import expect
@@ -99,6 +100,37 @@ def test_operators_drain_a_node_with_a_reason_and_others_may_not(look: Look) -> 
         page.get_by_role("button", name="Uncordon").click()
         page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
         expect(page.locator(".closing")).to_contain_text("schedulable")
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_a_drain_shows_its_impact_and_can_be_undone(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """The dialog names the jobs that move or wait; the page counts those that have not left, until none is left."""
+    name = f"drained-{uuid4().hex[:8]}"
+    run = {"image": "ubuntu", "command": ["sleep", "inf"]}
+    job = demo.submit(name=name, resources={"gpus": 1}, placement={"clusters": ["cluster-3"]}, run=run)
+    demo.await_state(job, "running")
+    node = demo.client.get(f"/api/v1/jobs/{job}").json()["nodes"][0]
+    drain, reason, uncordon, left = {
+        "en": ("Drain", "Reason", "Uncordon", "No job is left."),
+        "zh": ("排空", "原因", "恢复", "已没有作业。"),
+    }[language]
+    with look("operator", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/fleet/cluster-3/{node}")
+        page.get_by_role("button", name=drain, exact=True).click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.locator(".impact-rows")).to_contain_text(name, timeout=30_000)
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"drain-impact-{theme}-{language}-{size[0]}")
+        dialog.get_by_label(reason).fill("fans")
+        dialog.get_by_role("button", name=drain, exact=True).click()
+        expect(page.locator(".closing")).to_contain_text(left, timeout=60_000)
+        page.get_by_role("button", name=uncordon).click()
+        page.get_by_role("dialog").get_by_role("button", name=uncordon).click()
+        expect(page.get_by_role("button", name=uncordon)).to_have_count(0)
+    demo.client.delete(f"/api/v1/jobs/{job}")
 
 
 def test_a_node_that_is_not_there_says_so(look: Look) -> None:

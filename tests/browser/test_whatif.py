@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import FilePayload, expect
@@ -51,6 +52,26 @@ def test_mistakes_are_at_their_fields(look: Look) -> None:
         page = looker.open("/whatif")
         expect(page.get_by_text("require the operator role")).to_be_visible()
         looker.wrong.clear()  # the browser reports the status as an error
+
+
+def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
+    """Drains and queues are applied after a confirmation; questions with other parts cannot be applied."""
+    name = f"applied-{uuid4().hex[:8]}"
+    with look("operator") as looker:
+        page = looker.open("/whatif?lose=cluster-3&burst=3")
+        expect(page.locator(".box-lost")).to_contain_text("cluster-3")
+        apply = page.get_by_role("button", name="Apply these changes")
+        expect(apply).to_have_count(0)
+        page = looker.open(f"/whatif?nodes=cluster-3/cluster-3-n0&changed_queue={name}&weight=3")
+        apply.click()
+        expect(page.get_by_role("dialog")).to_contain_text("cluster-3/cluster-3-n0 is drained")
+        page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+        expect(page.get_by_text("The changes are applied.")).to_be_visible()
+    cordons = demo.client.get("/api/v1/cordons").json()["cordons"]
+    assert [(each["cluster"], each["node"], each["drain"]) for each in cordons] == [("cluster-3", "cluster-3-n0", True)]
+    assert demo.client.get(f"/api/v1/queues/{name}").json()["weight"] == 3
+    demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-3", "node": "cluster-3-n0"})
+    demo.client.delete(f"/api/v1/queues/{name}")
 
 
 def test_changes_of_queues_and_tenants_show_waits(look: Look) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
-from seaway.client.calls import fleet
+from nicegui import ui
+
+from seaway.client.calls import fleet, service
+from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.parts.form import Field, Form, confirm, notify
 from seaway.web.visit import Visit
@@ -36,16 +40,21 @@ class Closing:
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
         self._of = ("", "")
+        self._drains = False
         self._line = Fragment("closing", visit.words)
         on_act(self._line, lambda act, _: self._ask(act))
 
-    def show(self, cluster: str, node: str, cordon: CordonOut | None, reason: str, *, there: bool = True) -> None:
+    def show(  # all parts of the line
+        self, cluster: str, node: str, cordon: CordonOut | None, reason: str, jobs: int = 0, *, there: bool = True
+    ) -> None:
         """Show the state of a cluster or of one of its nodes.
 
         Parameters
         ----------
         reason
             Reason other than a cordon why it accepts no new jobs; empty if it does.
+        jobs
+            Number of jobs that it runs, which a drain moves.
         there
             True to show the line.
         """
@@ -53,7 +62,8 @@ class Closing:
         self._line.element.set_visibility(there)
         if there:
             may = self._visit.may("operator")
-            self._line.show(name=node or cluster, node=node, cordon=cordon, reason=reason, may=may)
+            self._drains = cordon is not None and cordon.drain
+            self._line.show(name=node or cluster, node=node, cordon=cordon, reason=reason, jobs=jobs, may=may)
 
     def _ask(self, act: str) -> None:
         """Open the dialog of an action, which requests a reason or a confirmation."""
@@ -77,7 +87,38 @@ class Closing:
             Form(words, words("Cordon {name}: it gets no new jobs", name=name), [why], words("Cordon"), cordon)
         elif act == "drain":
             title = words("Drain {name}: it gets no new jobs, and running jobs restart elsewhere", name=name)
-            Form(words, title, [why], words("Drain"), drain)
+            Form(words, title, [why], words("Drain"), drain, lambda: Impact(self._visit, cluster, node))
         else:
             title = words("Uncordon {name}?", name=name)
-            confirm(words, title, words("It can get new jobs immediately."), words("Uncordon"), uncordon)
+            text = words("It can get new jobs immediately.")
+            if self._drains:
+                text = words("It can get new jobs immediately. Jobs that moved stay where they are.")
+            confirm(words, title, text, words("Uncordon"), uncordon)
+
+
+MAX_MOVES = 8
+"""Maximum number of jobs in a dialog that drains."""
+
+
+class Impact:
+    """Consequences of a drain, by a what-if question: jobs that move or wait, with their expected starts."""
+
+    def __init__(self, visit: Visit, cluster: str, node: str) -> None:
+        self._visit, self._name, self._node = visit, f"{cluster}/{node}" if node else cluster, node
+        self._shown = Fragment("impact", visit.words)
+        self._shown.element.classes("impact").props("role=status")
+        self._shown.show(answer=None, wrong="", moves=[], left=0, href="")
+        ui.timer(0, self._ask, once=True)
+
+    async def _ask(self) -> None:
+        wrong, answer = "", None
+        try:
+            answer = await self._visit.ask(service.whatif({"drain": [self._name]}))
+        except SeawayError as error:
+            wrong = str(error)
+        if self._shown.element.is_deleted:
+            return
+        moves = [*answer.stopped, *answer.moved] if answer else []
+        href = f"/whatif?{urlencode({'nodes' if self._node else 'lose': self._name})}"
+        left = max(0, len(moves) - MAX_MOVES)
+        self._shown.show(answer=answer, wrong=wrong, moves=moves[:MAX_MOVES], left=left, href=href)

@@ -57,9 +57,19 @@ class Form:
         Label of its button.
     send
         Sends the values.
+    more
+        Draws more below the fields.
     """
 
-    def __init__(self, words: Words, title: str, fields: Sequence[Field], verb: str, send: Send) -> None:
+    def __init__(  # all parts of the dialog
+        self,
+        words: Words,
+        title: str,
+        fields: Sequence[Field],
+        verb: str,
+        send: Send,
+        more: Callable[[], object] = lambda: None,
+    ) -> None:
         self._send = send
         self._inputs: dict[str, ValueElement[Any]] = {}
         with dialog(title) as made:
@@ -69,6 +79,7 @@ class Form:
                 if isinstance(filled, ui.input):
                     filled.on("keydown.enter", self._submit)
             next(iter(self._inputs.values())).props("autofocus")
+            more()
             self._wrong = error_line()
             self._button = buttons(made, words("Cancel"), verb, self._submit, "primary")
 

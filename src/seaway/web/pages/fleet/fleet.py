@@ -294,9 +294,10 @@ class _FleetPage:
         chosen = self.given.get("cluster", "")
         self._strip.show_of([self._clusters], lambda: {"clusters": self._clusters, "chosen": chosen}, chosen)
         of = next((each for each in self._clusters if each.name == chosen), None)
-        self._closing.show(
-            chosen, "", of.cordon if of else None, of.unreachable_reason if of else "", there=of is not None
-        )
+        if of:
+            self._closing.show(chosen, "", of.cordon, of.unreachable_reason, of.jobs)
+        else:
+            self._closing.show(chosen, "", None, "", there=False)
         self._facts.show(of)
 
     def _received(self, page: FleetPageOut, wanted: FleetFilter) -> None:
