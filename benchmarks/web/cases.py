@@ -39,6 +39,7 @@ PAGES = {
     "/submit": ("/submit", ".submit-trial"),
     "/jobs": ("/jobs", ".jobs-rows tbody tr"),
     "/jobs/{job}": ("/jobs/{job}", ".job-title .state"),
+    "/compare": ("/compare?jobs={job},{job}", ".compare"),
     "/queues": ("/queues", ".fragment-queues tbody tr"),
     "/schedule": ("/schedule", ".bar-key"),
     "/history": ("/history", ".fragment-history"),

@@ -32,7 +32,7 @@ from seaway.web.cookies import SECURE
 from seaway.web.page import Page, PageRefusedError, Platform, add_page, know
 from seaway.web.pages import settings
 from seaway.web.pages.fleet import alerts, fleet, history, node, overview
-from seaway.web.pages.jobs import job, submit
+from seaway.web.pages.jobs import compare, job, submit
 from seaway.web.pages.jobs import list as jobs
 from seaway.web.pages.network import link, network
 from seaway.web.pages.policies import policies
@@ -215,6 +215,7 @@ PAGES = (
     Page("/submit", "Submit", submit.build, "add_circle", "jobs", "user"),
     Page("/jobs", "Jobs", jobs.build, "list_alt", "jobs"),
     Page("/jobs/{job}", "Job", job.build, style="jobs"),
+    Page("/compare", "Compare", compare.build, style="jobs"),
     Page("/queues", "Queues", queues.build, "queue", "queues"),
     Page("/schedule", "Schedule", schedule.build, "view_timeline", "schedule"),
     Page("/history", "History", history.build, "query_stats", "history"),

@@ -221,6 +221,8 @@ class _Jobs:
         if act == "clear":
             self._picked = {}
             self._draw()
+        elif act == "compare":
+            ui.navigate.to(f"/compare?{urlencode({'jobs': ','.join(self._picked)})}")
         elif act == "priority":
 
             async def send(given: dict[str, Any]) -> None:
