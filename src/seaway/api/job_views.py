@@ -103,8 +103,12 @@ async def list_attempts(
     ring = await pipeline.threads.read(overview.ring, live[0]) if live else []
     wanted, listed = range(first, first + replicas), rows[:limit]
     costs = await pipeline.threads.read(overview.costs.of_attempts, listed)
+    ends_ns = await pipeline.threads.read(overview.expected_end_ns, rows[-1]) if rows else None
     shown = {
-        "attempts": [attempt_fields(each, wanted, cost) for each, cost in zip(listed, costs, strict=True)],
+        "attempts": [
+            attempt_fields(each, wanted, cost, ends_ns if each is rows[-1] else None)
+            for each, cost in zip(listed, costs, strict=True)
+        ],
         "workloads": [copy_fields(each, wanted) for each in workloads],
         "ring": ring_fields(ring),
         "next": rows[limit - 1].number if len(rows) > limit else None,

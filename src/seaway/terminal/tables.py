@@ -286,6 +286,7 @@ def facts(body: Body) -> Table:
             ("submitted", f"{day(body['submitted_at'])} by {body['submitted_by']}"),
             ("started", day(body["started_at"]) if body["started_at"] else ""),
             ("ended", day(body["ended_at"]) if body["ended_at"] else ""),
+            ("expected end", day(body["expected_end"]) if body.get("expected_end") else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
             ("cost", _cost(body.get("cost"))),
             ("lease until", day(body["expires_at"]) if body.get("expires_at") else ""),

@@ -375,6 +375,8 @@ class AttemptOut(Shown):
     placements: list[PlacementOut]
     cost: CostOut | None = None
     """GPU time and cost until now."""
+    expected_end: str | None = None
+    """Expected end, by the job's duration or past runs; null if it is unknown, or if the attempt has ended."""
 
 
 class ObservedContainer(Shown):
@@ -547,7 +549,7 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
     }
 
 
-def attempt_fields(attempt: Attempt, replicas: range, cost: Cost) -> dict[str, Any]:
+def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int | None) -> dict[str, Any]:
     """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
     return fields_of(
         AttemptOut,
@@ -558,6 +560,7 @@ def attempt_fields(attempt: Attempt, replicas: range, cost: Cost) -> dict[str, A
         ended_at=moment_or_none(attempt.ended_ns),
         placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
         cost=cost_fields(cost),
+        expected_end=moment_or_none(ends_ns),
     )
 
 

@@ -85,7 +85,7 @@ async def test_costs_are_prices_times_held_time(rig: Rig) -> None:
         assert (unknown["cost"], unknown["cost_per_hour"], unknown["unpriced_gpus"]) == (None, None, 1)
         assert unknown["unpriced_gpu_hours"] == unknown["gpu_hours"] > 0
         (attempt,) = (await client.get(f"{path}/{jobs['a']}/attempts")).json()["attempts"]
-        assert attempt["cost"] == found
+        assert (attempt["cost"], attempt["expected_end"]) == (found, None)
         assert (await client.post(f"{path}/{jobs['a']}/cancel")).is_success
         rig.step(3)
         rig.clock.advance_s(3600)

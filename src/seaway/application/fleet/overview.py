@@ -417,6 +417,15 @@ class Overview:
         """Return the counters of trained policies that made decisions since the start."""
         return self._policies.counts.counted()
 
+    def expected_end_ns(self, attempt: Attempt) -> int | None:
+        """Return the expected end of an attempt by the wall clock; None if it is unknown, or if it has ended."""
+        key = attempt.job_id, attempt.number
+        with self._controller.lock:
+            live = self._live
+            now_ns = live.clock.now_ns()
+            rest_ns = live.expected_rest_ns(key, now_ns) if key in live.attempts else None
+        return None if rest_ns is None else now_ns + rest_ns
+
     # Workloads.
 
     def manifests(self, job: JobRecord) -> list[dict[str, Any]]:

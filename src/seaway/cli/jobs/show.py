@@ -60,7 +60,8 @@ def _picture(body: Body, ran: Body, *, wide: bool) -> RenderableType:
     from seaway.terminal.tables import ATTEMPT_COLUMNS, ENDPOINT_COLUMNS, Rows, addresses, containers, facts, ring
 
     attempts, workloads = ran["attempts"], ran["workloads"]
-    shown: list[RenderableType] = [facts(body)]
+    ends = attempts[-1].get("expected_end") if attempts else None
+    shown: list[RenderableType] = [facts({**body, "expected_end": ends})]
     if endpoints := addresses(body) if body.get("standby") else [each for it in workloads for each in it["endpoints"]]:
         shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
     shown += [f"[yellow]changed in {copy['cluster']}:[/yellow] {each}" for copy in workloads for each in copy["drift"]]

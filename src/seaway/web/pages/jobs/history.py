@@ -28,7 +28,16 @@ from seaway.web.visit import Visit
 if TYPE_CHECKING:
     from seaway.web.words import Words
     from seaway.wire.explanations import ReasonOut
-    from seaway.wire.job_out import AttemptList, EndpointOut, GpuUseOut, JobOut, JobPage, UseSampleOut, Workflow
+    from seaway.wire.job_out import (
+        AttemptList,
+        EndpointOut,
+        GpuUseOut,
+        JobOut,
+        JobPage,
+        PlacementOut,
+        UseSampleOut,
+        Workflow,
+    )
     from seaway.wire.links import KnownLinkOut
 
 
@@ -129,9 +138,12 @@ class Overview(WithEvents):
             self._ring.show(ring=ring_of(ran.ring), lost=_lost)
         latest = ran.attempts[-1] if ran.attempts and ran.attempts[-1].state != "ended" else None
         seen = {each.replica: (copy, each) for copy in ran.workloads for each in copy.replicas}
+        topology = topology_of(latest.placements) if latest else []
         self._places.show(
             job=self.job,
             latest=latest,
+            topology=topology,
+            spread=sum(len(devices) for _, nodes in topology for _, devices in nodes) > 1,
             earlier=[each for each in reversed(ran.attempts) if each is not latest],
             endpoints=self._endpoints(ran),
             drift=[(copy.cluster, each) for copy in ran.workloads for each in copy.drift],
@@ -148,6 +160,26 @@ class Overview(WithEvents):
         name = self.words("standby")
         others = [each.model_copy(update={"cluster": f"{each.cluster} ({name})"}) for each in standby.endpoints]
         return [*self.job.endpoints, *others]
+
+
+Devices = list[tuple[str, list[int]]]
+"""Devices by UUID, with the numbers of the replicas on them."""
+
+
+def topology_of(placements: Sequence[PlacementOut]) -> list[tuple[str, list[tuple[str, Devices]]]]:
+    """Return the clusters of replicas, with their nodes, and the devices of each with the numbers of their replicas.
+
+    Replicas of a node without devices have an empty one.
+    """
+    found: dict[str, dict[str, dict[str, list[int]]]] = {}
+    for each in placements:
+        devices = found.setdefault(each.cluster, {}).setdefault(each.node, {})
+        for uuid in dict.fromkeys(taken.uuid for taken in each.slices) or ("",):
+            devices.setdefault(uuid, []).append(each.replica)
+    return [
+        (cluster, [(node, list(devices.items())) for node, devices in nodes.items()])
+        for cluster, nodes in found.items()
+    ]
 
 
 def _lost(link: KnownLinkOut) -> str:
