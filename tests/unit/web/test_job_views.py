@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from babel.core import Locale
 
+from seaway.domain.errors import RejectedError
 from seaway.web import words as figures
+from seaway.web.pages.jobs.compare import Side, asked_of, flat, groups_of
+from seaway.web.pages.jobs.history import topology_of
 from seaway.web.pages.jobs.log import MAX_LINES, News, added, news
 from seaway.web.reasons import by_cluster, remedy_texts, steps
+from seaway.web.words import Words
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
+from seaway.wire.job_out import JobOut, PlacementOut, SliceOut
+from tests.fakes import records as make
 
 BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 
@@ -106,3 +113,54 @@ def test_figures_are_written_for_people() -> None:
     assert [figures.span(s, english) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
     assert figures.span(3661, Locale.parse("zh")) == "1小时 1分钟"
     assert "2026-11-22 10:00:00 UTC" in figures.clock("2026-11-22T11:00:00.5+01:00")
+
+
+def test_two_jobs_or_two_attempts_are_compared() -> None:
+    """The address names two jobs, or one job and two attempts; everything else is rejected."""
+    assert asked_of({"jobs": "a,b"}, Words()) == [("a", 0), ("b", 0)]
+    assert asked_of({"jobs": "a", "attempts": "1,3"}, Words()) == [("a", 1), ("a", 3)]
+    for query in (
+        {},
+        {"jobs": "a"},
+        {"jobs": "a,b,c"},
+        {"jobs": "a", "attempts": "1,x"},
+        {"jobs": "a,b", "attempts": "1,2"},
+    ):
+        with pytest.raises(RejectedError, match="Choose two jobs"):
+            asked_of(query, Words())
+
+
+def test_a_comparison_has_the_fields_that_differ() -> None:
+    """Equal fields of a specification are counted; lists of objects are compared entry by entry."""
+    assert flat({"a": {"b": 1, "c": [1, 2]}, "d": [{"e": "x"}], "f": {}}) == {
+        "a.b": "1",
+        "a.c": "1 2",
+        "d[0].e": "x",
+        "f": "{}",
+    }
+    one, other = (
+        Side(JobOut.of(make.job_record(spec=make.spec(name, priority=3))), None, None, None, whole=True)
+        for name in ("one", "two")
+    )
+    (title, rows, same), *_ = groups_of(one, other, Words())
+    assert (title, [(row.name, row.values) for row in rows]) == ("Specification", [("name", ("one", "two"))])
+    assert same > 0
+
+
+def test_replicas_are_grouped_by_cluster_node_and_device() -> None:
+    """A device has all its replicas, and a node the replicas without a device."""
+
+    def placed(replica: int, cluster: str, node: str, *uuids: str) -> PlacementOut:
+        slices = [SliceOut(uuid=uuid, memory_mib=1, core_milli=1) for uuid in uuids]
+        return PlacementOut(replica=replica, cluster=cluster, node=node, slices=slices)
+
+    placements = [
+        placed(0, "a", "n", "g", "h"),
+        placed(1, "a", "n", "g"),
+        placed(2, "b", "m"),
+        placed(3, "a", "o", "i"),
+    ]
+    assert topology_of(placements) == [
+        ("a", [("n", [("g", [0, 1]), ("h", [0])]), ("o", [("i", [3])])]),
+        ("b", [("m", [("", [2])])]),
+    ]

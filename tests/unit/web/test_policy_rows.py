@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from seaway.web.pages.policies.policies import Duel, Outcome, bars, duels, figure_rows, placed_share
+from seaway.web.pages.policies.comparison import Outcome, bars, replay_bars, verdict_of
+from seaway.web.pages.policies.policies import MIN_GROUPS, Duel, Spread, duels, figure_rows, placed_share
 from seaway.web.words import Words
 from seaway.wire.queues import ShadowOut
-from seaway.wire.whatif import SumsOut
+from seaway.wire.whatif import SumsOut, TraceSideOut
 
 
 def row(**given: Any) -> ShadowOut:  # noqa: ANN401  # fields of a comparison
@@ -36,7 +37,9 @@ def test_comparisons_add_up_by_queue_and_model() -> None:
     """Counts add up and fragmentation is the mean; another model, or another queue, starts over."""
     rows = [row(), row(live_fragmentation_milli=4000), row(shadow="pilot@2"), row(queue="r")]
     first, *others = duels(rows)
-    assert first == Duel("q", "bestfit", "pilot@1", 20, 12, 16, 10, 18, 2, 3.0, 1.0, 2)
+    spreads = {"fragmentation": first.fragmentation, "placed": first.placed}
+    assert first == Duel("q", "bestfit", "pilot@1", 20, 12, 16, 10, 18, 2, 3.0, 1.0, 2, **spreads)
+    assert (first.fragmentation.mean, first.placed.mean, first.placed.half) == (-2.0, 20.0, None)
     assert [(each.queue, each.shadow) for each in others] == [("q", "pilot@2"), ("r", "pilot@1")]
 
 
@@ -73,3 +76,32 @@ def test_the_best_of_an_answer_stands_out_and_what_failed_has_no_bar() -> None:
     assert [each["placed_best"] for each in shown] == [True, False, False]
     assert [each["fragmentation_bar"] for each in shown] == [100, 50, 0]
     assert [each["fragmentation_best"] for each in shown] == [False, True, False]
+
+
+def test_intervals_need_enough_groups_and_follow_their_spread() -> None:
+    """Equal differences have an interval of length 0; unequal ones that of their standard error."""
+    same, mixed = Spread(), Spread()
+    for at in range(MIN_GROUPS - 1):
+        same.add(0.5)
+        mixed.add(at % 2)
+    assert same.half is None
+    same.add(0.5)
+    mixed.add(1)
+    assert (same.mean, same.half) == (0.5, 0.0)
+    assert (mixed.mean, mixed.half) == (pytest.approx(0.5), pytest.approx(1.96 * (0.25 * 10 / 9 / 10) ** 0.5))
+
+
+def test_the_best_policy_of_the_past_starts_most_jobs_then_soonest() -> None:
+    """It is named only if it would have been better than the present policies."""
+
+    def outcome(name: str, placed: int, wait_s: float | None) -> Outcome:
+        side = dict.fromkeys(TraceSideOut.model_fields) | {"placed": placed, "queue_wait_mean_s": wait_s}
+        return Outcome(name, None, replay=TraceSideOut.model_construct(**side))
+
+    now, faster, fewer = outcome("now", 10, 600), outcome("fgd", 10, 60), outcome("bestfit", 9, 1)
+    failed = Outcome("x", None, why="no")
+    assert "fgd would have been best: a mean wait of 1 min" in verdict_of([now, fewer, faster, failed], Words())
+    assert verdict_of([now, fewer], Words()).startswith("None of these policies would have been better")
+    assert verdict_of([now], Words()) == verdict_of([now, outcome("y", 0, None)], Words()) == ""
+    shown = list(replay_bars([now, faster, failed]))
+    assert [(each["bar"], each["best"]) for each in shown] == [(100, False), (10, True), (0, False)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from seaway.client.calls import policies, service
+from seaway.client.calls import policies
 from seaway.client.calls import queues as queue_calls
-from seaway.domain.errors import SeawayError
 from seaway.web.fragment import Fragment
+from seaway.web.pages.policies.comparison import Comparison
 from seaway.web.pages.policies.evaluations import Curve, EvaluationPanel
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, FileForm, Form, confirm, error_line, notify
@@ -21,11 +22,45 @@ from seaway.web.words import Words
 if TYPE_CHECKING:
     from seaway.wire.policies import PolicyDetail, PolicyList, PolicyOut
     from seaway.wire.queues import QueueList, QueueOut, ShadowList, ShadowOut
-    from seaway.wire.whatif import SumsOut
 
 
 JOBS, PLACED, APART, ON = "jobs", "placed", "kept_apart_", "trained_on_"
 """Names and prefixes of training figures in policy files."""
+
+
+Z95 = 1.96
+"""Quantile of the normal distribution for an interval of 95 %."""
+
+MIN_GROUPS = 10
+"""Minimum number of groups for an interval. With fewer, the mean is not close to normal."""
+
+
+@dataclass(slots=True)
+class Spread:
+    """Mean of values and its interval of confidence, by Welford's algorithm.
+
+    References
+    ----------
+    Welford, Note on a Method for Calculating Corrected Sums of Squares and Products, Technometrics 4(3), 1962.
+    """
+
+    number: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Add a value."""
+        self.number += 1
+        before = value - self.mean
+        self.mean += before / self.number
+        self.squares += before * (value - self.mean)
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval of 95 %; None with too few values."""
+        if self.number < MIN_GROUPS:
+            return None
+        return Z95 * math.sqrt(self.squares / (self.number - 1) / self.number)
 
 
 @dataclass(slots=True)
@@ -46,6 +81,9 @@ class Duel:
         Number of jobs that the shadow decided itself, and number of jobs that a fallback decided.
     live_fragmentation, shadow_fragmentation
         Fragmentation of the fleet afterwards, 0 to 4; mean over groups of jobs with equal weights.
+    fragmentation, placed
+        Differences of the shadow from the active policy in a group: of the fragmentation, and of the placed jobs,
+        percent of all.
     """
 
     queue: str
@@ -60,6 +98,8 @@ class Duel:
     live_fragmentation: float = 0.0
     shadow_fragmentation: float = 0.0
     groups: int = 0
+    fragmentation: Spread = field(default_factory=Spread)
+    placed: Spread = field(default_factory=Spread)
 
     def add(self, row: ShadowOut) -> None:
         """Add a group of jobs."""
@@ -70,6 +110,8 @@ class Duel:
         self.answered += row.answered
         self.fallbacks += row.fallbacks
         self.groups += 1
+        self.fragmentation.add((row.shadow_fragmentation_milli - row.live_fragmentation_milli) / 1000)
+        self.placed.add(100 * (row.shadow_placed - row.live_placed) / row.jobs if row.jobs else 0.0)
         self.live_fragmentation += (row.live_fragmentation_milli / 1000 - self.live_fragmentation) / self.groups
         self.shadow_fragmentation += (row.shadow_fragmentation_milli / 1000 - self.shadow_fragmentation) / self.groups
 
@@ -112,94 +154,6 @@ def placed_share(figures: Mapping[str, float]) -> float | None:
         if jobs and placed is not None:
             return 100 * placed / jobs
     return None
-
-
-USUAL = ("seaway", "fgd", "bestfit")
-"""Policies that are selected at first, in addition to the active ones."""
-
-MOST = 6
-"""Number of policies that are selected at first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Result of a what-if query for a policy.
-
-    Attributes
-    ----------
-    sums
-        Figures of the fleet under the policy; None after an error.
-    moved
-        Number of jobs that would run elsewhere.
-    why
-        Error message; empty for none.
-    """
-
-    policy: str
-    sums: SumsOut | None
-    moved: int = 0
-    why: str = ""
-
-
-class Comparison:
-    """Panel that compares policies on the current fleet on request."""
-
-    def __init__(self, visit: Visit) -> None:
-        self._visit, words = visit, visit.words
-        with ui.element("section").classes("panel"):
-            with ui.element("div").classes("panel-head"):
-                ui.label(words("Effect of each policy on the present fleet")).props(
-                    "role=heading aria-level=2"
-                ).classes("panel-title")
-                with ui.element("div").classes("panel-tools"):
-                    self._choice = ui.select({}, label=words("Policies"), multiple=True).props(
-                        "outlined dense options-dense use-chips"
-                    )
-                    self._button = ui.button(words("Compare"), on_click=self._compare).props("unelevated no-caps")
-            self._fragment = Fragment("versus", words)
-        self._show([], [])
-
-    def offer(self, names: Sequence[str], deciding: Iterable[str]) -> None:
-        """Set the policies to compare."""
-        chosen = list(dict.fromkeys(each for each in (*sorted(deciding), *USUAL) if each in names))[:MOST]
-        self._choice.set_options({each: each for each in names}, value=chosen)
-
-    async def _compare(self) -> None:
-        """Query policies one by one, and show each result as it arrives."""
-        names: list[str] = list(self._choice.value or [])
-        found: list[Outcome] = []
-        self._button.disable()
-        for at, name in enumerate(names):
-            self._show(found, names[at:])
-            found.append(await self._ask(name))
-        self._show(found, [])
-        self._button.enable()
-
-    async def _ask(self, name: str) -> Outcome:
-        try:
-            answer = await self._visit.ask(service.whatif({"policy": name}))
-        except SeawayError as error:
-            return Outcome(name, None, why=str(error))
-        return Outcome(name, answer.after, len(answer.moved))
-
-    def _show(self, found: Sequence[Outcome], left: Sequence[str]) -> None:
-        self._fragment.show(outcomes=list(bars(found)), left=left)
-
-
-def bars(found: Sequence[Outcome]) -> Iterator[dict[str, object]]:
-    """Yield outcomes with the lengths of their bars in percent of the longest, and marks for the best."""
-    sums = [each.sums for each in found if each.sums]
-    most = max((each.placed for each in sums), default=0)
-    packed = [each.fragmentation for each in sums if each.fragmentation is not None]
-    for each in found:
-        fragmentation = each.sums.fragmentation if each.sums else None
-        yield {
-            "outcome": each,
-            "placed_bar": 100 * each.sums.placed / most if each.sums and most else 0,
-            "placed_best": bool(each.sums) and bool(most) and each.sums is not None and each.sums.placed == most,
-            "fragmentation_bar": 100 * fragmentation / max(packed) if fragmentation and max(packed) else 0,
-            "fragmentation_best": fragmentation is not None and fragmentation == min(packed),
-        }
 
 
 SLOW_REFRESH_S = 3.0
