@@ -42,9 +42,8 @@ def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
 def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedReplica]], words: Words) -> str:
     """Write where a job runs."""
     job = JobOut.model_construct(replicas=len(latest.placements))
-    return written(
-        "job_places", words, job=job, latest=latest, earlier=[], endpoints=[], drift=[], seen=seen, first=0, most=50
-    )
+    others: dict[str, Any] = {"earlier": [], "endpoints": [], "drift": [], "topology": [], "spread": False}
+    return written("job_places", words, job=job, latest=latest, seen=seen, first=0, most=50, **others)
 
 
 def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -> None:
@@ -70,6 +69,7 @@ def test_addresses_say_who_reaches_them(language: str, said: str) -> None:
     ]
     job, drift = JobOut.model_construct(replicas=1), [("a", "services/sw was deleted")]
     parts: dict[str, Any] = {"earlier": [], "endpoints": endpoints, "drift": drift, "seen": {}, "first": 0, "most": 50}
+    parts |= {"topology": [], "spread": False}
     shown = written("job_places", words_of(language), job=job, latest=placed(1), **parts)
     assert f'href="{url}"' in shown
     assert all(each in shown for each in (said, why, "services/sw was deleted"))

@@ -14,7 +14,7 @@ from seaway.application.ports.store import JobFilter, Store
 from seaway.application.records import NS_PER_S, Attempt, HeldUse
 from seaway.domain.amounts import GPUS, MODEL_PREFIX, Amounts, held_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
-from seaway.domain.facts import NO_FACTS, Facts
+from seaway.domain.facts import Facts
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
@@ -162,7 +162,7 @@ class _Prices:
 
     def _facts(self, cluster: str) -> Facts:
         known = self._clusters.get(cluster)
-        return known.facts if known else self._own_facts(cluster) or NO_FACTS
+        return known.facts if known else self._own_facts(cluster)
 
 
 class Costs:

@@ -101,7 +101,8 @@ def asked_of(query: Mapping[str, str], words: Words) -> list[tuple[str, int]]:
 async def _side(visit: Visit, name: str, number: int) -> Side:
     job = await visit.ask(jobs.job(name))
     if job.tasks or not job.attempt:
-        return Side(job, None, await visit.ask(jobs.cost(job.id)), None, whole=True)
+        so_far = await visit.ask(jobs.cost(job.id))
+        return Side(job, None, so_far, None, whole=True)
     after = (number or job.attempt) - 1
     found = await visit.ask(jobs.attempts(job.id, after=max(after, 0)))
     attempt = next((each for each in found.attempts if each.number == after + 1), None)
@@ -160,20 +161,21 @@ def _placement(side: Side, words: Words) -> Iterator[tuple[str, str]]:
 def _times(side: Side, words: Words) -> Iterator[tuple[str, str]]:
     job, attempt = side.job, side.attempt
     if side.whole:
+        moments: list[tuple[str, str | None]]
         waited = _between(job.submitted_at, job.started_at)
         seconds = lasted_s(job)
-        moments = {"Submitted": job.submitted_at, "Started": job.started_at, "Ended": job.ended_at}
+        moments = [("Submitted", job.submitted_at), ("Started", job.started_at), ("Ended", job.ended_at)]
     else:
         waited = _between(attempt.created_at, attempt.running_at) if attempt else None
         seconds = _between(attempt.running_at, attempt.ended_at) if attempt else None
-        made = attempt.created_at if attempt else None
-        moments = {"Placed": made, "Started": attempt and attempt.running_at, "Ended": attempt and attempt.ended_at}
-    for name, at in moments.items():
+        made = (attempt.created_at, attempt.running_at, attempt.ended_at) if attempt else (None, None, None)
+        moments = list(zip(("Placed", "Started", "Ended"), made, strict=True))
+    for name, at in moments:
         yield words(name), figures.clock(at) if at else ""
     yield words("Wait before it ran"), "" if waited is None else figures.span(waited, words.locale)
     yield words("Duration"), "" if seconds is None else figures.span(seconds, words.locale)
-    yield words("State"), words(job.state) if side.whole else words(attempt.state) if attempt else ""
     if side.whole:
+        yield words("State"), words(job.state)
         yield words("Attempts"), str(job.attempt)
         yield words("Failed attempts"), str(job.failures)
     elif attempt:
