@@ -60,13 +60,12 @@ def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
     with look("operator") as looker:
         page = looker.open("/whatif?lose=cluster-3&burst=3")
         expect(page.locator(".box-lost")).to_contain_text("cluster-3")
-        apply = page.get_by_role("button", name="Apply these changes")
-        expect(apply).to_have_count(0)
+        expect(page.get_by_role("button", name="Apply these changes")).to_have_count(0)
         page = looker.open(f"/whatif?nodes=cluster-3/cluster-3-n0&changed_queue={name}&weight=3")
-        apply.click()
+        page.get_by_role("button", name="Apply these changes").click()
         expect(page.get_by_role("dialog")).to_contain_text("cluster-3/cluster-3-n0 is drained")
         page.get_by_role("dialog").get_by_role("button", name="Apply").click()
-        expect(page.get_by_text("The changes are applied.")).to_be_visible()
+        expect(page.get_by_text("The changes are applied.").first).to_be_visible()
     cordons = demo.client.get("/api/v1/cordons").json()["cordons"]
     assert [(each["cluster"], each["node"], each["drain"]) for each in cordons] == [("cluster-3", "cluster-3-n0", True)]
     assert demo.client.get(f"/api/v1/queues/{name}").json()["weight"] == 3
