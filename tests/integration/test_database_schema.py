@@ -228,7 +228,13 @@ def test_defaults_of_a_spec_stay() -> None:
         "name": "a",
         "demand": {
             "request": request | {"mig": ""},
-            "devices": {**{name: [] for name in many}, "same_numa": False, "topology": "", "exclusive": False},
+            "devices": {
+                **{name: [] for name in many},
+                "same_numa": False,
+                "topology": "",
+                "exclusive": False,
+                "slice_nodes": 1,
+            },
             "nodes": {
                 **{name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
                 "cluster_labels": [],
