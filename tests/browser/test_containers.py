@@ -148,7 +148,7 @@ def test_logs_are_searched_and_downloaded_for_all_replicas(place: Place, browser
         page = looker.open(f"/jobs/{place.job}?tab=logs")
         log = page.get_by_role("log")
         expect(log).to_contain_text("epoch 1")
-        page.get_by_label("Search").fill("warning")
+        page.get_by_role("textbox", name="Search").fill("warning")
         expect(log).not_to_contain_text("epoch 1")
         expect(log).to_contain_text("WARNING: slow")
         page.get_by_role("checkbox", name="All replicas").click()

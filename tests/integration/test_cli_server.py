@@ -292,7 +292,7 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert cli("tenants", "set", "vision", "--limit", "gpus=32,jobs=100", "--max-waiting", "500").code == 0
     assert cli("tenants", "set", "vision", "--user-limit", "gpus=8", "--weight", "2").code == 0
     (row,) = [line.split() for line in cli("tenants").out.splitlines() if "vision" in line]
-    assert row == ["vision", "default", "0", "–", "32", "0/100", "0/500", "2", "they", "see"]
+    assert row == ["vision", "default", "0", "–", "32", "0/100", "0/500", "0.0", "–", "2", "they", "see"]
     shown = cli("get", "tenant", "vision").out
     for said in ("they see", "0/100 running, 0/500 waiting", "limit of each user", "8 gpus"):
         assert said in shown

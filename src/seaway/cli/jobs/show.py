@@ -49,8 +49,8 @@ def show_job(
             return
         plain = output in (Output.TABLE, Output.WIDE)
         ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {}
-        body["cost"] = client.body(calls.cost(body["id"]))
-    show(output, body, lambda wide: _picture(body, ran, wide=wide), lambda: [body["id"]])
+        cost = client.body(calls.cost(body["id"])) if plain else {}
+    show(output, body, lambda wide: _picture({**body, "cost": cost}, ran, wide=wide), lambda: [body["id"]])
 
 
 def _picture(body: Body, ran: Body, *, wide: bool) -> RenderableType:
