@@ -462,6 +462,7 @@ def test_bounds_triggers_and_windows_of_an_elastic_job_are_fields(
         page = looker.open("/submit")
         label("Name", "名称").fill(name)
         choose(label("Template", "模板"), "deployment")
+        label("Image", "镜像").fill("server:1")
         page.get_by_role("button", name="Elastic replicas" if english else "弹性副本").click()
         least, most = label("Minimum", "最少"), label("Maximum", "最多")
         least.fill("1")
