@@ -36,6 +36,8 @@ Send = Callable[[Message], Awaitable[None]]
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, STATUS, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PIECE = 32_768
+HOME = "/nonexistent"
+"""Home folder of commands, so that shells do not run the start-up files of this machine's user."""
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ class Containers:
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE if stdin else DEVNULL, stdout=PIPE, stderr=PIPE, cwd=self.folder,
-                start_new_session=True,
+                env={**os.environ, "HOME": HOME}, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             await socket.give(STDERR, f"exec failed: {error.strerror}\n".encode())
@@ -164,8 +166,9 @@ class Containers:
         loop = asyncio.get_running_loop()
         leader, follower = pty.openpty()
         process = await asyncio.create_subprocess_exec(  # in a session of its own, so that keys send signals
-            "setsid", "--ctty", *command, stdin=follower, stdout=follower, stderr=follower, cwd=self.folder
-        )
+            "setsid", "--ctty", *command, stdin=follower, stdout=follower, stderr=follower, cwd=self.folder,
+            env={**os.environ, "HOME": HOME},
+        )  # fmt: skip
         os.close(follower)
         self._running.setdefault(uid, set()).add(process)
 
