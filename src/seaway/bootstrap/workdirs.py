@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +91,8 @@ def make_workdirs(settings: WorkdirSettings, public_url: str, store: Store, cloc
     RejectedError
         If the certificates cannot be read, or the extra for buckets is not installed.
     """
+    import ssl
+
     from seaway.application.ports.templates import Delivery
     from seaway.application.workdirs import Workdirs
 

@@ -80,10 +80,11 @@ COMMANDS = (
     ),
     Command(
         "workdir",
-        GROUPS,
+        "",
         "jobs.workdir",
         "app",
         "List and delete stored working directories of jobs.",
+        group="job",
         aliases=("workdirs",),
     ),
     Command("token", GROUPS, "admin.tokens", "app", "Create, list and delete API tokens.", aliases=("tokens",)),

@@ -402,10 +402,10 @@ def test_secrets_are_drawn_once_and_stored_encrypted() -> None:
     (stored,) = world.store.notifications()
     assert secret not in repr(stored)
     assert world.notifier.message_of(stored, "m", {"data": {"summary": "", "reason": ""}}, 0).secret == secret
-    slack = Notification("default", "team", Channel.SLACK, "https://hooks.example.com/services/T0/B0/x9", on=ALL)
+    slack = Notification("default", "team", Channel.SLACK, "https://hooks.example.com/services/T0/B0/its-key", on=ALL)
     view, _ = world.cases.put(slack, "", "ada")
     assert view.notification.url == "https://hooks.example.com/"
-    assert "x9" not in repr(world.store.notifications())
+    assert "its-key" not in repr(world.store.notifications())
     view, _ = world.cases.put(replace(slack, url=view.notification.url, on=(Occasion.FAILED,)), "", "ada")
     assert (
         world.notifier.message_of(view.notification, "m", {"data": {"summary": "", "reason": ""}}, 0).url == slack.url
