@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from time import monotonic, thread_time
 
 from seaway.application.fleet.overview import MAX_LINES, Overview
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import MAX_ROWS, Store
-from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.application.records import Attempt
+from seaway.domain.errors import ConflictError, SeawayError, UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.domain.runtime import FETCHER, Runtime
 
@@ -82,14 +84,25 @@ class LogStorage:
         job = self._store.job(job_id)
         if job is None or job.state is JobState.DELETED:
             return
-        for replica in range(min(job.spec.replicas, MAX_REPLICAS)):
-            for container in ("", *side_containers(job.spec.runtime)):
+        try:
+            placed = self._overview.attempt(job, attempt)
+        except ConflictError:
+            return  # it was never placed
+        for placement in placed.placements:
+            if placement.replica < min(job.spec.replicas, MAX_REPLICAS) and placement.cluster not in self._unreachable:
                 try:
-                    log = self._overview.latest_log(job, replica, container, attempt)
-                    if log.backend.cluster not in self._unreachable and (lines := log.read(MAX_LINES, times=True)):
-                        self._archive.put(log.copy, replica, container, lines)
+                    self._put_replica(placed, placement.replica, side_containers(job.spec.runtime))
                 except UnavailableError:
-                    self._unreachable.add(log.backend.cluster)  # the other logs of this run do not wait for it
-                except SeawayError:
-                    if not container:
-                        break  # it never ran, or its pod is gone
+                    self._unreachable.add(placement.cluster)  # the other logs of this run do not wait for it
+
+    def _put_replica(self, attempt: Attempt, replica: int, others: Sequence[str]) -> None:
+        for container in ("", *others):
+            try:
+                log = self._overview.log_of(attempt, replica, container)
+                if lines := log.read(MAX_LINES, times=True):
+                    self._archive.put(log.copy, replica, container, lines)
+            except UnavailableError:
+                raise
+            except SeawayError:
+                if not container:
+                    return  # it never ran, or its pod is gone

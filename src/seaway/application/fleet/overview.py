@@ -436,7 +436,7 @@ class Overview:
         ConflictError
             If the job was never placed.
         """
-        attempt = self._latest(job)
+        attempt = self.attempt(job)
         return [
             document
             for cluster in attempt.clusters
@@ -451,13 +451,7 @@ class Overview:
         ConflictError
             If the job was never placed, or has no such attempt or replica.
         """
-        latest = self._latest(job)
-        if not attempt or attempt == latest.number:
-            return self._log(latest, replica, container)
-        for each in self._store.attempts(job.id):
-            if each.number == attempt:
-                return self._log(each, replica, container)
-        raise ConflictError(f"the job has no attempt {attempt}; the latest is {latest.number}")
+        return self.log_of(self.attempt(job, attempt), replica, container)
 
     def log(self, job: JobRecord, replica: int, container: str = "") -> Log | None:
         """Return the location of the log of a replica of the latest attempt; None if the job was never placed.
@@ -468,9 +462,16 @@ class Overview:
             If the job has no such replica.
         """
         attempts = self._store.attempts(job.id)
-        return self._log(attempts[-1], replica, container) if attempts else None
+        return self.log_of(attempts[-1], replica, container) if attempts else None
 
-    def _log(self, attempt: Attempt, replica: int, container: str) -> Log:
+    def log_of(self, attempt: Attempt, replica: int, container: str) -> Log:
+        """Return the location of the log of a replica of an attempt.
+
+        Raises
+        ------
+        ConflictError
+            If the attempt has no such replica.
+        """
         for placement in attempt.placements:
             if placement.replica == replica:
                 copy = deployment(attempt, placement.cluster)
@@ -478,11 +479,22 @@ class Overview:
                 return Log(backend, copy.name, replica, attempt.number, container, self.archive)
         raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
 
-    def _latest(self, job: JobRecord) -> Attempt:
+    def attempt(self, job: JobRecord, number: int = 0) -> Attempt:
+        """Return an attempt of a job, by default the latest.
+
+        Raises
+        ------
+        ConflictError
+            If the job was never placed, or has no such attempt.
+        """
         attempts = self._store.attempts(job.id)
         if not attempts:
             raise ConflictError(f"the job has no place yet: {job.reason}")
-        return attempts[-1]
+        number = number or attempts[-1].number
+        for each in attempts:
+            if each.number == number:
+                return each
+        raise ConflictError(f"the job has no attempt {number}; the latest is {attempts[-1].number}")
 
     def _backend(self, cluster: str) -> Backend:
         if backend := self._controller.backend(cluster):
