@@ -23,7 +23,12 @@ from tests.integration.test_cluster_faults import PATIENT, World
 pytestmark = pytest.mark.slow
 
 EXPOSURE = Exposure(tuple(ServiceType), domain="apps.example.com", https=True, gateway="infra/public")
-OWN = replace(PATIENT, exposure=EXPOSURE, templates=TemplateCatalog(exposure=EXPOSURE).templates)
+OWN = replace(
+    PATIENT,
+    exposure=EXPOSURE,
+    templates=TemplateCatalog(exposure=EXPOSURE).templates,
+    limits=replace(PATIENT.limits, unschedulable_timeout_s=1),
+)
 SPACE = "seaway-default"
 EVENT = "endpoint"
 
@@ -126,7 +131,8 @@ def test_a_service_that_a_cluster_denies_rejects_the_job(made: Callable[[], Worl
     try:
         world.members["alpha"].deny(SERVICES, "no ports of nodes here")
         job = world.submit(template="deployment", restarts=True, ports=(8080,), expose=Expose(ServiceType.NODE_PORT))
-        world.wait(lambda: "no ports of nodes here" in world.reasons(job), "the rejection")
+        world.wait(lambda: "refused it: " in world.reasons(job), "the rejection")
+        assert "no ports of nodes here" in world.reasons(job)
     finally:
         world.close()
 

@@ -290,6 +290,10 @@ class SessionReply(Response):
 
     async def _pass_on(self) -> Outcome:
         """Pass frames on in both directions until the first end, and return the outcome."""
+        try:
+            await self._renew_lease()  # a session may be over before its watch begins
+        except SeawayError as error:
+            return await self._end(str(error))
         down = asyncio.create_task(self._send_down())
         others = [asyncio.create_task(self._send_up()), asyncio.create_task(self._watch())]
         try:

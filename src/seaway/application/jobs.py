@@ -250,13 +250,15 @@ class Jobs:
         ConflictError
             If the job has no lease, or does not run.
         """
+        return self._renew(job_id, f"{actor}: {reason}" if reason else actor, version)
 
+    def _renew(self, job_id: str, actor: str, version: int | None = None, *, event: bool = True) -> JobRecord:
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if not job.spec.lease_s:
                 raise ConflictError("the job has no lease; set lease in its specification")
             if job.expires_ns is None or not job.state.placed:
                 raise ConflictError(f"the job is {job.state.value}; its lease begins when it runs")
-            return renewed(job, f"{actor}: {reason}" if reason else actor, now_ns)
+            return renewed(job, actor, now_ns, event=event)
 
         return self._take(job_id, version, step)
 
@@ -270,8 +272,8 @@ class Jobs:
             return
         if job.expires_ns - now_ns > job.spec.lease_s * NS_PER_S - MIN_RENEWAL_NS:
             return
-        with suppress(ConflictError):  # it changed meanwhile; the next use renews it
-            self._writer.require(renewed(job, actor, now_ns, event=False)[1])
+        with suppress(ConflictError, UnknownError):  # it ended meanwhile
+            self._renew(job_id, actor, event=False)
 
     def retry(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from seaway.adapters.kubernetes.collect.changes import Debounce
 from seaway.domain import job_spec as ids
-from seaway.domain.deployment import Cause, Workload, WorkloadPhase
+from seaway.domain.deployment import FINISHED_PHASES, Cause, Workload, WorkloadPhase
 
 Attempt = tuple[str, int]
 
@@ -83,11 +83,14 @@ class Rejection:
         True for a policy decision.
     rejects_objects
         True if the attempt's own objects are rejected, so that possibly none of them exists.
+    never_created
+        True if the rejected object has never existed, so that even a workload that runs is incomplete.
     """
 
     reason: str
     is_final: bool
     rejects_objects: bool = False
+    never_created: bool = False
 
 
 def pods_rejected(message: str) -> Rejection:
@@ -160,7 +163,8 @@ class Rejections:
     def apply(self, key: Attempt, workload: Workload | None) -> Workload | None:
         """Return the workload with the state that results from its rejections; None if it does not exist.
 
-        Rejections of pods end when every replica has a pod.
+        Rejections of pods end when every replica has a pod. A running workload fails without an object that it never
+        got, such as its service; a rejected change of an object that exists does not stop it.
         """
         found = self._by_attempt.get(key)
         if not found:
@@ -170,7 +174,9 @@ class Rejections:
                 del self._by_source[source]
                 self._drop(key, source)
             self._watch(key)
-            return workload
+            incomplete = workload.phase not in FINISHED_PHASES and any(each.never_created for each in found.values())
+            if not (incomplete and key in self._persistent):
+                return workload
         denials = sorted(found.values(), key=lambda each: not each.is_final)
         if workload is None and not any(each.rejects_objects for each in denials):
             return None

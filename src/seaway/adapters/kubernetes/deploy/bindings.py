@@ -122,6 +122,8 @@ class Bindings:
         self._bound: dict[str, tuple[Target, ...]] = {}
         self._applied: dict[str, dict[str, str]] = {}
         """Members of bindings that Karmada schedules, with the error of each; empty if it is applied."""
+        self._uncreated: set[str] = set()
+        """Bindings that were new when they were first seen, and whose objects no member has had since."""
         self._errors: dict[str, ApiError] = {}
         """Errors of the latest tries to assign bindings."""
         self._waiters: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
@@ -192,6 +194,7 @@ class Bindings:
         self._bound.clear()
         self._applied.clear()
         self._errors.clear()
+        self._uncreated &= {each.metadata.full_name for each in items}
         for each in items:
             self.put(each)
 
@@ -218,6 +221,7 @@ class Bindings:
         self._bound.pop(name, None)
         self._applied.pop(name, None)
         self._errors.pop(name, None)
+        self._uncreated.discard(name)
         self._rejections.allow(_source(name))
 
     def broken(self, what: Broken) -> None:
@@ -226,7 +230,12 @@ class Bindings:
 
     def _report_rejection(self, name: str, item: BindingObject) -> None:
         """Report or withdraw a member's rejection of a binding's object."""
-        denied = [each for each in item.status.aggregated_status if each.applied_message and not each.applied]
+        members = item.status.aggregated_status
+        if not members:
+            self._uncreated.add(name)
+        elif any(each.applied for each in members):
+            self._uncreated.discard(name)
+        denied = [each for each in members if each.applied_message and not each.applied]
         kind, short = item.spec.resource.kind, item.spec.resource.name
         key = attempt_named(short) if denied else None
         if denied and key is None:
@@ -234,7 +243,10 @@ class Bindings:
         if key and denied:
             said = denied[0].applied_message
             denial = Rejection(
-                f"its {kind} cannot be created there: {short_reason(said)}", is_final(said), rejects_objects=True
+                f"its {kind} cannot be created there: {short_reason(said)}",
+                is_final(said),
+                rejects_objects=True,
+                never_created=name in self._uncreated,
             )
             self._rejections.reject(denied[0].cluster_name, key, _source(name), denial)
         else:

@@ -144,6 +144,21 @@ def test_an_object_that_is_denied_is_a_copy_though_nothing_is_there(link_table: 
     assert link_table.rejections.without_objects == set()
 
 
+@pytest.mark.parametrize("never_created", [True, False])
+def test_a_running_copy_fails_only_without_an_object_that_it_never_got(
+    link_table: Ledger, *, never_created: bool
+) -> None:
+    """Its service is denied although its pods run; a denied change of an existing service does not stop it."""
+    denial = Rejection("its Service", is_final=True, rejects_objects=True, never_created=never_created)
+    link_table.rejections.reject(KEY, "binding a", denial)
+    there = copy("ns/p", phase=WorkloadPhase.RUNNING)
+    assert link_table.rejections.apply(KEY, there) == there
+    link_table.pass_by()
+    said = link_table.rejections.apply(KEY, there)
+    assert said is not None
+    assert (said.phase is WorkloadPhase.FAILED) == never_created
+
+
 def test_pods_that_are_denied_make_no_copy_of_what_is_gone(link_table: Ledger) -> None:
     """Events outlive their objects."""
     link_table.rejections.reject(KEY, "event a", pods_rejected(QUOTA))
