@@ -343,6 +343,27 @@ def test_a_job_of_a_question_displaces_as_in_its_queue() -> None:
     assert not what_if(made).ask(Question(jobs=(replace(asked, priority=0),))).started
 
 
+def test_elastic_jobs_shrink_off_drained_nodes_as_in_the_loop() -> None:
+    """They do not move while their minimum stays; otherwise they move whole. If a node is drained, the same happens."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), name="n1"), node(gpu(), gpu(), name="n2"), name="alpha")))
+    elastic = made.submit(name="elastic", replicas=3, min_replicas=2, max_replicas=3)
+    made.plane.run(10)
+    nodes = [each.node for each in made.plane.attempt(elastic).placements]
+    fewer, more = sorted(set(nodes), key=nodes.count)
+    answer = what_if(made).ask(Question(drain=(f"alpha/{fewer}",)))
+    (shrunk,) = answer.shrunk
+    assert (shrunk.job_id, shrunk.after) == (elastic, (f"alpha/{more}",) * 2)
+    assert shrunk.why == f"shrinks off alpha/{fewer}"
+    assert not answer.moved
+    assert not answer.stopped
+    assert (answer.after.placed, answer.after.allocation_percent) == (1, 100)
+    assert not what_if(made).ask(Question(drain=(f"alpha/{more}",))).shrunk
+    made.plane.operations.cordon("alpha", fewer, "ada", "a fan", drain=True)
+    made.plane.run(10)
+    assert {each.node for each in made.plane.attempt(elastic).remaining} == {more}
+    assert made.job(elastic).attempt == 1
+
+
 def test_elastic_jobs_of_a_question_shrink_as_in_the_loop() -> None:
     """They shrink before another job would wait, by as many replicas as are needed, down to the minimum in all.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from seaway.application.control import pending
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
@@ -12,6 +14,7 @@ from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, R
 from seaway.application.control.scheduler.preemptor import spare_replicas
 from seaway.application.control.tenancy import Names
 from seaway.application.records import Attempt, JobRecord
+from seaway.application.transitions import without_lost
 from seaway.application.whatif.place import ASKED, Placed, Reserved, RunningJob
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import QueueChanges
@@ -24,6 +27,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
 from seaway.domain.queues import Queue
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.columns import PLAN_REPLICA
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.past_durations import PastRuns
@@ -122,6 +126,30 @@ def leaving_jobs(
         for attempt, booking in sorted(held, key=lambda each: each[0].created_ns)
         if question.everything or any((each.cluster, each.node) in drained for each in attempt.holding)
     ]
+
+
+def shrink_off(
+    copy: Copy, drained: Collection[tuple[str, str]], tree: QueueTree, changes: QueueChanges
+) -> tuple[Copy, dict[str, Attempt]]:
+    """Remove replicas of elastic jobs from drained nodes, where the jobs can continue without them.
+
+    Return the copy with the jobs that have shrunk, and their attempts by job.
+    """
+    held, off = [], {}
+    for attempt, booking in copy.held:
+        (job, _), spec, after = copy.jobs[attempt.job_id], attempt.spec, None
+        lost = {each.replica for each in attempt.remaining if (each.cluster, each.node) in drained}
+        if lost and job.attempt == attempt.number and not any(each.completed for each in attempt.placements):
+            after = without_lost(job, attempt, lost)
+        if after:
+            leaves = {each.replica for each in attempt.remaining} - {each.replica for each in after.remaining}
+            stays = tuple(each for each in after.placements if each.replica not in leaves)
+            off[job.id] = after = replace(after, placements=stays)
+            booking.release(copy.snapshot, np.flatnonzero(np.isin(booking.decisions[:, PLAN_REPLICA], [*leaves])))
+            owner = Owner(changes.queue_of(spec.queue, spec.tenant), spec.tenant, job.submitted_by)
+            tree.hold((job.id, attempt.number), owner, after.amounts)
+        held.append((after or attempt, booking))
+    return replace(copy, held=held), off
 
 
 def running_jobs(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]) -> list[RunningJob]:

@@ -168,14 +168,25 @@ def moves_of(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[
     return moves
 
 
-def shrinks_of(held: Sequence[tuple[Attempt, Allocation]], shrunk: Mapping[str, Placed], placer: Placer) -> list[Move]:
-    """Return the elastic jobs that shrink, each with the replicas before and after."""
-    why = placer.reasons(())
-    return [
-        Move(each.job_id, each.spec.name, where(each.remaining), shrunk[each.job_id].where, why[each.job_id])
-        for each, _ in held
-        if each.job_id in shrunk
-    ]
+def shrinks_of(
+    held: Sequence[tuple[Attempt, Allocation]], off: Mapping[str, Attempt], shrunk: Mapping[str, Placed], placer: Placer
+) -> list[Move]:
+    """Return the elastic jobs that shrink, each with the replicas before and after.
+
+    Parameters
+    ----------
+    off
+        Attempts that continue without their replicas on drained nodes, by job.
+    """
+    why, moves = placer.reasons(()), []
+    for each, _ in held:
+        if each.job_id in shrunk:
+            before, reasons = where(each.remaining), [why[each.job_id]] if each.job_id in why else []
+            if each.job_id in off:
+                left = dict.fromkeys(set(before) - set(where(off[each.job_id].remaining)))
+                reasons.insert(0, f"shrinks off {', '.join(sorted(left))}")
+            moves.append(Move(each.job_id, each.spec.name, before, shrunk[each.job_id].where, "; ".join(reasons)))
+    return moves
 
 
 def consequences(

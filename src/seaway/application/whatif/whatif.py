@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from seaway.application.admission import Admission
@@ -25,6 +25,7 @@ from seaway.application.whatif.live_state import (
     leaving_jobs,
     left_reserved,
     running_jobs,
+    shrink_off,
     still_running,
     with_nodes,
 )
@@ -46,6 +47,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import Key
 
 TOO_LARGE = "resources"
 """Field of the admission error for a job that exceeds the fleet."""
@@ -104,6 +106,8 @@ class WhatIf:
         make = Entries(names, tree, state, copy.refusals)
         entries = [make.again(each, changes) for each in state.entries] if changes else list(state.entries)
         asked = [make.asked(at, spec) for at, spec in enumerate(question.jobs)]
+        held = copy.held
+        copy, off = shrink_off(copy, () if question.everything else drained, tree, changes)
         leaving = leaving_jobs(question, drained, copy.held)
         for attempt, booking in leaving:
             booking.release(snapshot)
@@ -115,7 +119,8 @@ class WhatIf:
         queues = {task.queue for task in tasks} | {each.candidate.owner.queue for each in displaceable if each.may_end}
         policies = {name: self._policy(question.policy, name, names) for name in queues}
         due = due_jobs(
-            replace(state, entries=[*left.values(), *entries, *asked]), still_running(state, left, {}, changes, {})
+            replace(state, entries=[*left.values(), *entries, *asked]),
+            still_running(state, left, {}, changes, _shrunk(copy, off, {}, {})),
         )
         placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved), due)
         placer.place(tasks)
@@ -123,19 +128,20 @@ class WhatIf:
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
         left |= {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt in ended}
         tasks += self._tasks([(left[attempt.job_id], where(attempt.placements)) for attempt in ended])
-        shrunk = _shrunk(copy, placer)
+        shrunk = _shrunk(copy, off, placer.shrunk, placer.displaced)
         stopped = [each for job_id, each in left.items() if job_id not in placer.placed]
         state = replace(state, entries=[*stopped, *entries, *asked])
         after = Side(state, still_running(state, left, placer.placed, changes, shrunk))
         waits = compare(Side(copy.state, running(copy.state)), after, question.window_s)
-        held = (attempt for attempt, _ in copy.held if attempt.job_id not in left)
-        stayed = [shrunk[each.job_id].where if each.job_id in shrunk else where(each.placements) for each in held]
-        places = [each.where for each in placer.placed.values()]
+        stay = (attempt for attempt, _ in copy.held if attempt.job_id not in left)
+        stayed = [shrunk[each.job_id].where if each.job_id in shrunk else where(each.placements) for each in stay]
         answer = consequences(
             moves_of(tasks, placer, waits),
-            shrinks_of(copy.held, shrunk, placer),
-            (before, totals(snapshot, len(stayed) + len(places), len(tasks) - len(places))),
-            changes_of_clusters(clusters, sums_of(snapshot, [*stayed, *places])),
+            shrinks_of(held, off, shrunk, placer),
+            (before, totals(snapshot, len(stayed) + len(placer.placed), len(tasks) - len(placer.placed))),
+            changes_of_clusters(
+                clusters, sums_of(snapshot, [*stayed, *(each.where for each in placer.placed.values())])
+            ),
             waits,
         )
         if not question.replays:
@@ -249,11 +255,25 @@ class WhatIf:
         return scheduler.policy(wanted or (known.policy_spec if known else scheduler.policy_of(queue)))
 
 
-def _shrunk(copy: Copy, placer: Placer) -> dict[str, Placed]:
-    """Return the replicas that do not leave of each elastic job that shrinks, by ID."""
+def _shrunk(
+    copy: Copy, off: Collection[str], leave: Mapping[Key, Collection[int]], displaced: Collection[Key]
+) -> dict[str, Placed]:
+    """Return the replicas that do not leave of each elastic job that shrinks, by ID.
+
+    Parameters
+    ----------
+    off
+        Jobs that have shrunk off drained nodes.
+    leave
+        Replicas that leave for other jobs.
+    displaced
+        Jobs that end for other jobs.
+    """
     found = {}
     for attempt, _ in copy.held:
-        if gone := placer.shrunk.get((attempt.job_id, attempt.number)):
+        key = attempt.job_id, attempt.number
+        gone = leave.get(key, ())
+        if (gone or attempt.job_id in off) and key not in displaced:
             left = tuple(each for each in attempt.remaining if each.replica not in gone)
             found[attempt.job_id] = Placed(left, held_amounts(attempt.spec.demand, left, copy.snapshot.device))
     return found
