@@ -106,6 +106,19 @@ def test_events_since_a_time_are_listed(cli: Cli, job: str) -> None:
         assert (none.code, none.out.strip(), "no events since 2100-01-01" in none.err) == (0, "", True)
     for wrong in (cli("events"), cli("events", "--since", "soon")):
         assert (wrong.code, "--since" in wrong.err) == (2, True), wrong.err
+    assert "--limit: cannot be used with -f" in cli("events", "-f", "--limit", "5").err
+
+
+def test_events_are_listed_in_parts(cli: Cli, job: str) -> None:
+    """A list has at most --limit events, and names the option that continues it; the parts are the whole list."""
+    for named in (("--since", "2001-01-01"), (job,)):
+        whole = cli("events", *named, "-o", "json").body["events"]
+        first = cli("events", *named, "--limit", "1")
+        assert f"there are more events: add --after {whole[0]['id']}" in first.err
+        rest = cli("events", *named, "--after", str(whole[0]["id"]), "-o", "json").body
+        assert (rest["events"], rest["next"]) == (whole[1:], None)
+        none = cli("events", *named, "--after", str(whole[-1]["id"]))
+        assert (none.code, none.out.strip(), none.err.startswith("no ")) == (0, "", True)
 
 
 @pytest.mark.usefixtures("job")

@@ -14,6 +14,8 @@ import orjson
 from seaway.client.errors import AnswerError, RejectedError
 
 PREFIX = "/api/v1"
+PAGE = 500
+"""Entries on a page of a long list."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -170,7 +172,16 @@ class Paged(Generic[Item]):
         """Return the call for the next page; None at the limit or after the last page."""
         if following is None or (self.limit is not None and had >= self.limit):
             return None
-        return replace(self.first, query={**self.first.query, self.by: following})
+        query = {**self.first.query, self.by: following}
+        size = query.get("limit")
+        if self.limit is not None and isinstance(size, int):
+            query["limit"] = min(size, self.limit - had)
+        return replace(self.first, query=query)
+
+
+def page_size(limit: int | None, largest: int = PAGE) -> int:
+    """Return the size of the pages of a list with a limit."""
+    return largest if limit is None else max(1, min(limit, largest))
 
 
 def get(path: str, answer: Answer[T], query: Query | None = None, known: Known | None = None) -> Call[T]:

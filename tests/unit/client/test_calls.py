@@ -221,7 +221,9 @@ def test_lists_go_on_page_by_page(ask: AttentionParams) -> None:
     assert [job.name for job in ask(stub, "jobs", queue="batch", state=["queued", "running"])] == ["a", "b", "c", "d"]
     assert stub.requests[0].url.params.get_list("state") == ["queued", "running"]
     assert stub.requests[1].url.params["after"] == "mark"
-    assert [job.name for job in ask(Stub([page]), "jobs", limit=3)] == ["a", "b", "c"]
+    some = Stub([page])
+    assert [job.name for job in ask(some, "jobs", limit=3)] == ["a", "b", "c"]
+    assert [request.url.params["limit"] for request in some.requests] == ["3", "1"]
     few = Stub([page])
     assert len(ask(few, "jobs", limit=2)) == 2
     assert len(few.requests) == 1

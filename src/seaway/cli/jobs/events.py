@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TAIL = 20
 """Number of log lines to print from the end of a failed job's log."""
 
+SHOWN = 1000
+"""Default limit of events to print."""
+
 
 def attach(client: Client, job: Body, *, after: int = 0, since: str = "", until_running: bool = False) -> int:
     """Follow a job until it ends, or until it runs if it is a service or `until_running`.
@@ -100,6 +103,12 @@ def events(
             "Without a zone, in the time zone of this machine.",
         ),
     ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Maximum number, oldest first. Default: {SHOWN:,}.", show_default=False)
+    ] = None,
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="ID", help="Only events after the one with this ID.")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the timeline of a job: each event with its time, reason and actor.
@@ -116,24 +125,28 @@ def events(
     """
     from seaway.client.calls import jobs as calls
 
-    if job is None and not (follow or since):
+    if job is None and not (follow or since) and after is None:
         raise RejectedError("name a job, list all of a time with --since 1h, or follow all with -f", where="JOB")
+    if follow and limit:
+        raise RejectedError("cannot be used with -f", where="--limit")
     start = arguments.moment(since, "--since") if since else ""
     with connect(context) as client:
         if not follow:
-            body = whole(client, calls.events(job, since=start))
+            body = whole(client, calls.events(job, after=after or 0, since=start, limit=limit or SHOWN))
             show(
                 output,
                 body,
                 lambda wide: _picture(body, named=wide or job is None),
                 lambda: (str(each["id"]) for each in body["events"]),
             )
-            if not body["events"]:
-                note(f"no events since {start}")
+            if body["next"]:
+                note(f"there are more events: add --after {body['next']}, or start later with --since")
+            elif not body["events"]:
+                note(f"no events since {start}" if start else "no later events")
         elif job is None or output is Output.JSON:
-            _follow(client, job, output, start)
+            _follow(client, job, output, start, after)
         else:
-            raise typer.Exit(attach(client, client.body(calls.job(job)), since=start))
+            raise typer.Exit(attach(client, client.body(calls.job(job)), after=after or 0, since=start))
 
 
 def wait(
@@ -177,14 +190,14 @@ def _picture(body: Body, *, named: bool) -> RenderableType:
     return Group(*(line(each, dated=True, named=named) for each in body["events"]))
 
 
-def _follow(client: Client, job: str | None, output: Output, since: str) -> None:
+def _follow(client: Client, job: str | None, output: Output, since: str, after: int | None) -> None:
     from seaway.cli.remote import retry_longer
     from seaway.terminal.words import line
 
     out = console()
     retry_longer(client)
     try:
-        for received in client.listen(job, since=since):
+        for received in client.listen(job, after=after, since=since):
             if output is Output.JSON:
                 import orjson
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, page_size, part, send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,8 +56,6 @@ RECENT_EVENTS: Answer[RecentEvents] = Model("seaway.wire.events", "RecentEvents"
 USAGE_HISTORY: Answer[UsageHistoryOut] = Model(_WIRE, "UsageHistoryOut")
 LINK_STEPS: Answer[LinkSteps] = Model(_WIRE, "LinkSteps")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
-
-PAGE = 500
 
 
 class FleetFilter(TypedDict, total=False):
@@ -142,7 +140,7 @@ def gateways() -> Call[GatewayList]:
 
 def cluster_history(cluster: str = "", *, since: str = "", limit: int | None = None) -> Paged[ClusterSampleOut]:
     """List samples of the allocation of clusters, oldest first, from the moment `since` on."""
-    query = {"cluster": cluster or None, "since": since or None, "limit": _size(limit)}
+    query = {"cluster": cluster or None, "since": since or None, "limit": page_size(limit)}
     return Paged(get("/fleet/history/clusters", CLUSTER_HISTORY, query), "samples", limit=limit)
 
 
@@ -163,7 +161,7 @@ def link_history(
     source: str = "", target: str = "", *, since: str = "", limit: int | None = None
 ) -> Paged[LinkSampleOut]:
     """List samples of links, oldest first, from the moment `since` on."""
-    query = {"source": source or None, "target": target or None, "since": since or None, "limit": _size(limit)}
+    query = {"source": source or None, "target": target or None, "since": since or None, "limit": page_size(limit)}
     return Paged(get("/fleet/history/links", LINK_HISTORY, query), "samples", limit=limit)
 
 
@@ -226,12 +224,8 @@ def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str
         **given,
         "ready": None if ready is None else str(ready).lower(),
         "after": after or None,
-        "limit": _size(limit),
+        "limit": page_size(limit),
     }
-
-
-def _size(limit: int | None) -> int:
-    return PAGE if limit is None else max(1, min(limit, PAGE))
 
 
 _WIRE_ORPHANS = "seaway.wire.orphans"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
-from seaway.client.call import PREFIX, Answer, Call, Data, Model, Nothing, Paged, Text, get, part, send
+from seaway.client.call import PREFIX, Answer, Call, Data, Model, Nothing, Paged, Text, get, page_size, part, send
 from seaway.client.errors import RejectedError
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ REASON: Answer[ReasonOut] = Model("seaway.wire.explanations", "ReasonOut")
 EVENTS: Answer[EventList] = Model("seaway.wire.events", "EventList")
 
 T = TypeVar("T")
-
-PAGE = 500
-"""Jobs on a page of a long list."""
 
 
 class Seen(Protocol):
@@ -189,7 +186,7 @@ def jobs(*, limit: int | None = None, after: str = "", **wanted: Unpack[JobFilte
     after
         Continuation token: `next` of the previous page.
     """
-    query = {**wanted, "after": after or None, "limit": PAGE if limit is None else max(1, min(limit, PAGE))}
+    query = {**wanted, "after": after or None, "limit": page_size(limit)}
     return Paged(get("/jobs", JOBS, query), "jobs", limit=limit)
 
 
@@ -200,8 +197,7 @@ def workflow(job: str) -> Call[Workflow]:
 
 def tasks(job: str, *, state: str | Sequence[str] = (), limit: int | None = None, after: str = "") -> Paged[JobOut]:
     """List the tasks of an array by index; `state` and `after` are as in `jobs`."""
-    size = PAGE if limit is None else max(1, min(limit, PAGE))
-    query = {"state": state or None, "after": after or None, "limit": size}
+    query = {"state": state or None, "after": after or None, "limit": page_size(limit)}
     return Paged(get(f"/jobs/{part(job)}/tasks", JOBS, query), "jobs", limit=limit)
 
 
@@ -285,7 +281,7 @@ def explain(job: str) -> Call[ReasonOut]:
     return get(f"/jobs/{part(job)}/explain", REASON)
 
 
-def events(job: str | None = None, *, after: int = 0, since: str = "") -> Paged[EventOut]:
+def events(job: str | None = None, *, after: int = 0, since: str = "", limit: int | None = None) -> Paged[EventOut]:
     """List the events of a job in order, or all visible ones.
 
     Parameters
@@ -294,9 +290,12 @@ def events(job: str | None = None, *, after: int = 0, since: str = "") -> Paged[
         ID of an event; only those after it.
     since
         A time with its zone, such as ``2026-11-21T10:00:00Z``; only events from it on.
+    limit
+        Limit of events, the oldest first; None for all.
     """
     path = "/events/history" if job is None else f"/jobs/{part(job)}/events"
-    return Paged(get(path, EVENTS, {"after": after, "since": since or None}), "events")
+    query = {"after": after, "since": since or None, "limit": page_size(limit)}
+    return Paged(get(path, EVENTS, query), "events", limit=limit)
 
 
 def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None = None) -> Call[AttemptList]:

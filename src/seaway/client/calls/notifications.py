@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Required, TypedDict, TypeVar, Unpack
 
-from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, page_size, part, send
 from seaway.client.calls.tenancy import Seen, put
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ TOTAL: Answer[DeliveryTotal] = Model(_WIRE, "DeliveryTotal")
 TEST: Answer[TrialOut] = Model(_WIRE, "TrialOut")
 
 T = TypeVar("T")
-
-PAGE = 500
 
 
 def notifications(tenant: str = "") -> Call[NotificationList]:
@@ -97,7 +95,7 @@ def deliveries(
     limit
         Maximum number; None for all.
     """
-    query = {"tenant": tenant or None, "state": state, "limit": min(limit or PAGE, PAGE)}
+    query = {"tenant": tenant or None, "state": state, "limit": page_size(limit)}
     path = f"/notifications/{part(name)}/deliveries" if name else "/deliveries"
     return Paged(get(path, DELIVERIES, query), "deliveries", limit=limit)
 

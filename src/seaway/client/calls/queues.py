@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, get, page_size, part, send
 from seaway.client.calls.tenancy import Seen, put
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ SHARES: Answer[ShareList] = Model(_WIRE, "ShareList")
 PRIORITY: Answer[PriorityOut] = Model(_WIRE, "PriorityOut")
 WAITING: Answer[WaitingPage] = Model(_WIRE, "WaitingPage")
 
-PAGE = 500
 WAITING_PAGE = 100
 
 
@@ -103,7 +102,7 @@ def queue_usage() -> Call[QueueUsageList]:
 
 def waiting(queue: str = "", *, tenant: str = "", after: str = "", limit: int | None = 25) -> Paged[WaitingOut]:
     """List the waiting jobs of a queue, or of all, with reasons and expected starts, in the order of their tries."""
-    size = WAITING_PAGE if limit is None else max(1, min(limit, WAITING_PAGE))
+    size = page_size(limit, WAITING_PAGE)
     query = {"queue": queue or None, "tenant": tenant or None, "after": after or None, "limit": size}
     return Paged(get("/waiting-jobs", WAITING, query), "jobs", limit=limit)
 
@@ -144,5 +143,4 @@ def priority(job: str) -> Call[PriorityOut]:
 
 def shadows(queue: str = "", *, limit: int | None = 100) -> Paged[ShadowOut]:
     """List comparisons of shadow policies with the active ones, newest first."""
-    size = PAGE if limit is None else max(1, min(limit, PAGE))
-    return Paged(get("/shadows", SHADOWS, {"queue": queue or None, "limit": size}), "shadows", limit=limit)
+    return Paged(get("/shadows", SHADOWS, {"queue": queue or None, "limit": page_size(limit)}), "shadows", limit=limit)

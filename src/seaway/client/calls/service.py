@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.call import Answer, Call, Model, Nothing, Paged, Text, get, part, send
+from seaway.client.call import Answer, Call, Model, Nothing, Paged, Text, get, page_size, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.alerts import AlertList
@@ -73,8 +73,6 @@ AUDIT: Answer[AuditPage] = Model(_WIRE, "AuditPage")
 USERS: Answer[UserList] = Model(_WIRE, "UserList")
 PROVIDER: Answer[ProviderOut] = Model(_WIRE, "ProviderOut")
 
-PAGE = 500
-
 
 def me() -> Call[CallerOut]:
     """Return the caller's identity."""
@@ -124,5 +122,6 @@ def identity_provider() -> Call[ProviderOut]:
 
 def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:
     """List the audit log, newest first."""
-    size = PAGE if limit is None else max(1, min(limit, PAGE))
-    return Paged(get("/audit", AUDIT, {"limit": size, "before": before or None}), "entries", "before", limit)
+    return Paged(
+        get("/audit", AUDIT, {"limit": page_size(limit), "before": before or None}), "entries", "before", limit
+    )
