@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice, product, takewhile
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -81,28 +84,51 @@ class Course:
     resizes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Fleet with the jobs that load it, and the positions of those that are elastic in some forms."""
+
+    fleet: Fleet
+    jobs: Sequence[Job]
+    chosen: frozenset[int]
+
+
 def elastic(seed: int, plot: Path | None = None) -> Result:
     """Run openb with a fifth of the jobs elastic, and with the same jobs rigid."""
     trace = openb()
     jobs = sorted((each for each in trace.jobs if each.demand.request.gpus), key=lambda job: job.arrives_s)
     window = window_of(jobs)
     requested = sum(gpu_seconds(each, window) for each in jobs) / (window[1] - window[0])
+    loaded = {load: _loaded(trace.fleet, jobs, requested / load, seed) for load in LOADS}
+    runs = [(load, form) for load in reversed(LOADS) for form in FORMS]  # the longest first
+    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
+        ended = pool.map(_timed, [loaded[load] for load, _ in runs], [form for _, form in runs])
+        courses = dict(zip(runs, ended, strict=True))
     rows, curves = list[dict[str, Any]](), dict[str, tuple[Course, int]]()
-    for load in LOADS:
-        fleet = cut(trace.fleet, requested / load)
-        gpus, found = gpus_of(fleet.clusters[0].nodes), fitting(jobs, fleet)
-        chosen = _chosen(found, fleet, seed)
-        for form in FORMS:
-            begun = process_time()
-            specs = [_spec(job, form if at in chosen else "") for at, job in enumerate(found)]
-            course = run(fleet, found, specs)
-            row = {"load_pct": round(100 * requested / gpus), "gpus": gpus, "form": form}
-            rows.append(row | _figures(course, found, chosen, window, gpus))
-            rows[-1]["seconds"] = round(process_time() - begun, 1)
-            curves[f"{form}, load {requested / gpus:.0%}"] = course, gpus
+    for load, form in product(LOADS, FORMS):
+        each, (course, took_s) = loaded[load], courses[load, form]
+        gpus = gpus_of(each.fleet.clusters[0].nodes)
+        row = {"load_pct": round(100 * requested / gpus), "gpus": gpus, "form": form}
+        figures = _figures(course, each.jobs, each.chosen, window, gpus)
+        rows.append(row | figures | {"seconds": round(took_s, 1)})
+        curves[f"{form}, load {requested / gpus:.0%}"] = course, gpus
     if plot:
         draw(curves, window, plot)
     return Result("elastic", rows, NOTES)
+
+
+def _loaded(whole: Fleet, jobs: Sequence[Job], gpus: float, seed: int) -> Loaded:
+    """Return about the given number of GPUs of a fleet, and the jobs that fit it."""
+    fleet = cut(whole, gpus)
+    found = fitting(jobs, fleet)
+    return Loaded(fleet, found, _chosen(found, fleet, seed))
+
+
+def _timed(loaded: Loaded, form: str) -> tuple[Course, float]:
+    """Run the jobs with the chosen ones in a form; return their course and the CPU time, seconds."""
+    begun = process_time()
+    specs = [_spec(job, form if at in loaded.chosen else "") for at, job in enumerate(loaded.jobs)]
+    return run(loaded.fleet, loaded.jobs, specs), process_time() - begun
 
 
 def _chosen(jobs: Sequence[Job], fleet: Fleet, seed: int) -> frozenset[int]:
