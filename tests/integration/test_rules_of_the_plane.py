@@ -119,6 +119,42 @@ def test_a_cluster_that_is_hardly_used_is_informed_of_after_an_hour(tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("nodes", [True, False])
+def test_nodes_and_gpus_that_are_out_of_order_are_reported(nodes: bool, tmp_path: Path) -> None:
+    """After five minutes, by cluster. A reboot is no alert, and of a cluster that does not answer nothing is known."""
+    series = "seaway_nodes_not_ready" if nodes else "seaway_gpus_unhealthy"
+    reported = {
+        f'{series}{{cluster="a"}}': "0x2 3x20",
+        f'{series}{{cluster="b"}}': "0x2 1x4 0x20",
+        f'{series}{{cluster="c"}}': "3x20",
+        'seaway_cluster_last_seen_seconds{cluster="a"}': "1x20",
+        'seaway_cluster_last_seen_seconds{cluster="c"}': "500x20",
+    }
+    if nodes:
+        says = ("3 nodes of a are not ready", {"cluster": "a"})
+        fires(tmp_path, "SeawayNodesNotReady", reported, not_at="7m", at="9m", a=says)
+    else:
+        says = ("3 GPUs of a are unhealthy", {"cluster": "a"})
+        fires(tmp_path, "SeawayGPUsUnhealthy", reported, not_at="7m", at="9m", a=says)
+
+
+def test_many_failed_jobs_are_reported(tmp_path: Path) -> None:
+    """Of each Seaway; a few failures are no alert, and it ends a quarter of an hour after the last."""
+    many = f'seaway_jobs_reached_total{{state="failed", {OURS[0]}}}'
+    few = f'seaway_jobs_reached_total{{state="failed", {OTHER}}}'
+    series = {many: "0x10 6x50", few: "0x10 3x50", f'seaway_jobs_reached_total{{state="completed", {OTHER}}}': "0+9x60"}
+    says = "6 jobs failed within 15 minutes"
+    fires(tmp_path, "SeawayJobsFail", series, not_at="11m", at="20m", it=(says, CALLED))
+    fires(tmp_path, "SeawayJobsFail", series, not_at="9m", at="40m")
+
+
+def test_a_database_that_stores_nothing_is_reported(tmp_path: Path) -> None:
+    """After two minutes, while the process answers."""
+    series = {f"seaway_store_failing{{{each}}}": "0x5 1x20" for each in OURS[:1]}
+    says = "The database has stored no changes for 2 minutes"
+    fires(tmp_path, "SeawayStoreFails", series, not_at="7m", at="9m", it=(says, CALLED))
+
+
 def test_deployments_that_come_to_nothing_are_informed_of(tmp_path: Path) -> None:
     """The alert needs more than a few and more than a fifth of a cluster's deployments, whatever their outcome."""
     of = "seaway_deployments_total"

@@ -197,8 +197,10 @@ class ClusterView:
         Facts of the cluster, those that it reports or that the settings have, and those that operators set.
     models
         Number of its GPUs by model, and by whether they are spot capacity.
-    nodes_not_ready, gpus_unhealthy
-        Number of nodes that accept no new work, and of devices that are not reported as healthy.
+    not_ready
+        Names of nodes that accept no new work.
+    unhealthy
+        Number of devices that are not reported as healthy, by node.
     """
 
     name: str
@@ -219,8 +221,18 @@ class ClusterView:
     orphans: tuple[str, ...] = ()
     unreachable_reason: str = ""
     own_facts: Facts = NO_FACTS
-    nodes_not_ready: int = 0
-    gpus_unhealthy: int = 0
+    not_ready: tuple[str, ...] = ()
+    unhealthy: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def nodes_not_ready(self) -> int:
+        """Number of nodes that accept no new work."""
+        return len(self.not_ready)
+
+    @property
+    def gpus_unhealthy(self) -> int:
+        """Number of devices that are not reported as healthy."""
+        return sum(self.unhealthy.values())
 
     def with_own_facts(self, facts: Facts) -> ClusterView:
         """Return the view with facts that operators set."""

@@ -23,7 +23,8 @@ from seaway.application.control.scheduler.compile_readiness import CompileReadin
 from seaway.application.fleet.overview import Overview
 from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
-from seaway.application.monitoring.alerts import Alerts, Faults, Sources
+from seaway.application.monitoring.alerts import Alerts
+from seaway.application.monitoring.conditions import Faults, Sources
 from seaway.application.network.active_paths import ActivePathController, ActivePaths
 from seaway.application.network.agents import Agents, AgentState
 from seaway.application.network.bandwidth import TrafficWatch

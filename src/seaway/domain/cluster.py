@@ -72,14 +72,14 @@ class Cluster:
         return totals_of(self.nodes)
 
     @cached_property
-    def not_ready(self) -> int:
-        """Number of its nodes that accept no new work."""
-        return sum(not node.ready for node in self.nodes)
+    def not_ready(self) -> tuple[str, ...]:
+        """Names of its nodes that accept no new work."""
+        return tuple(node.name for node in self.nodes if not node.ready)
 
     @cached_property
-    def unhealthy(self) -> int:
-        """Number of its devices that are not reported as healthy."""
-        return sum(not device.healthy for node in self.nodes for device in node.devices)
+    def unhealthy(self) -> Mapping[str, int]:
+        """Number of devices that are not reported as healthy, by node; only nodes with such devices."""
+        return Counter(node.name for node in self.nodes for device in node.devices if not device.healthy)
 
     @cached_property
     def unusable(self) -> Mapping[str, Sequence[Device]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from seaway.application.monitoring.alerts import Alert
 from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
@@ -26,6 +26,8 @@ class AlertOut(Shown):
     bound: float
     reason: str = ""
     """Reason in words, such as the error of the database; empty if the value says all."""
+    nodes: list[str] = Field(default_factory=list)
+    """Affected nodes of the cluster, the first ten; empty if the alert is not about nodes or their GPUs."""
     since: str
     acknowledged_by: str = ""
     """Name of the token that acknowledged it; empty if none did."""
@@ -56,6 +58,7 @@ def alert_fields(alert: Alert) -> dict[str, Any]:
         "value": round(alert.value, 3),
         "bound": alert.rule.bound,
         "reason": alert.reason,
+        "nodes": list(alert.nodes),
         "since": moment(alert.since_ns),
         "acknowledged_by": known.actor if known else "",
         "acknowledged_at": moment_or_none(known.at_ns if known else None),

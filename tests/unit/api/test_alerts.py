@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.monitoring.alerts import EVERY_S
+from seaway.application.monitoring.conditions import EVERY_S
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio

@@ -43,6 +43,9 @@ OWN = (
     ("seaway_transaction_seconds_bucket", "le"),
     ("seaway_transaction_failures_total",),
     ("seaway_changes_waiting",),
+    ("seaway_store_failing",),
+    ("seaway_nodes_not_ready", "cluster"),
+    ("seaway_gpus_unhealthy", "cluster"),
     ("seaway_http_requests_total", "operation", "status"),
     ("seaway_build_info", "version", "python"),
 )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from seaway.application.control.stages import Deployed
 from seaway.application.histogram import BOUNDS_S, Timed, Timing
-from seaway.application.monitoring.alerts import (
+from seaway.application.monitoring.alerts import RESTORE_S, Alerts
+from seaway.application.monitoring.conditions import (
     EVERY_S,
-    RESTORE_S,
-    Alerts,
+    NODES,
     Faults,
     NetworkFigures,
     QueueFigures,
@@ -23,6 +24,9 @@ from seaway.application.monitoring.alerts import (
 )
 from seaway.application.monitoring.counters import Figures, JobFigures, NotifierCounts, StoreFigures
 from seaway.application.monitoring.rules import (
+    AGENT_LOST,
+    AT_ONCE,
+    CLUSTER_UNREACHABLE,
     DATABASE_FAILS,
     DATABASE_SLOW,
     DEPLOYING_WITHIN_S,
@@ -30,6 +34,7 @@ from seaway.application.monitoring.rules import (
     FAILING_SHARE,
     FAILING_WITHIN_S,
     FEW_STARTS,
+    JOBS_FAIL,
     LINK_LOSSY,
     LOSSY_WITHIN_S,
     PREEMPTED_WITHIN_S,
@@ -70,7 +75,8 @@ class World:
     deployed: dict[tuple[str, Deployed], int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
-    broken: dict[str, tuple[int, int]] = field(default_factory=dict)
+    broken: dict[str, tuple[tuple[str, ...], dict[str, int]]] = field(default_factory=dict)
+    """Names of nodes that are not ready, and unhealthy GPUs by node, by cluster."""
     network: NetworkFigures = field(default_factory=NetworkFigures)
     ready: bool = True
     dead_letters: int = 0
@@ -110,8 +116,8 @@ class World:
         """Return clusters of one device, and one that has none."""
         reported = [view(name, Amount(1000, used)) for name, used in self.used.items()] + [view("cpus", Amount(0, 0))]
         for at, each in enumerate(reported):
-            nodes, gpus = self.broken.get(each.name, (0, 0))
-            reported[at] = replace(each, nodes_not_ready=nodes, gpus_unhealthy=gpus)
+            nodes, gpus = self.broken.get(each.name, ((), {}))
+            reported[at] = replace(each, not_ready=nodes, unhealthy=gpus)
         lost = ClusterState.LOST
         return [replace(each, state=lost, last_seen_s=99) if each.name in self.lost else each for each in reported]
 
@@ -140,18 +146,36 @@ def seconds(text: str) -> int:
     return int(text[:-1]) * UNITS_S[text[-1]]
 
 
+def counterpart(rule: Rule) -> tuple[dict[str, Any], float]:
+    """Return the shipped rule with a name, and its bound."""
+    files = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in SHIPPED.glob("*.yml")]
+    shipped = {each["alert"]: each for file in files for group in file["groups"] for each in group["rules"]}[rule.name]
+    bound = re.search(r"(?:[<>]|==) ([\d.]+)(?: and| unless|$)", " ".join(shipped["expr"].split()))
+    assert bound
+    return shipped, float(bound[1])
+
+
+@pytest.mark.parametrize(
+    "rule", [each for each in AT_ONCE if each not in (CLUSTER_UNREACHABLE, AGENT_LOST)], ids=lambda rule: rule.name
+)
+def test_rules_without_a_duration_have_one_in_prometheus_and_the_same_bounds(rule: Rule) -> None:
+    """Pages report a fault at once. Prometheus, which wakes people, waits for some minutes first."""
+    shipped, bound = counterpart(rule)
+    assert (shipped["labels"]["severity"], bound) == (rule.severity, rule.bound)
+    assert seconds(shipped["for"]) > rule.for_s
+    windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
+    assert windows == ({FAILED_WITHIN_S} if rule is JOBS_FAIL else set())
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> None:
     """Anyone who has both is reported the same of both: name, severity, bound, and how long it has to last.
 
     But for failures of the database, which Seaway sees sooner.
     """
-    files = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in SHIPPED.glob("*.yml")]
-    shipped = {each["alert"]: each for file in files for group in file["groups"] for each in group["rules"]}[rule.name]
-    bound = re.search(r"(?:[<>]|==) ([\d.]+)(?: and| unless|$)", " ".join(shipped["expr"].split()))
-    assert bound
+    shipped, bound = counterpart(rule)
     lasts_s = seconds(shipped["for"])
-    assert (shipped["labels"]["severity"], float(bound[1])) == (rule.severity, rule.bound)
+    assert (shipped["labels"]["severity"], bound) == (rule.severity, rule.bound)
     assert lasts_s == rule.for_s or rule is DATABASE_FAILS
     windows = {seconds(each) for each in re.findall(r"\[(\w+)\]", shipped["expr"])}
     if rule is DATABASE_FAILS:  # Prometheus may look at it more seldom than Seaway itself
@@ -379,7 +403,8 @@ def test_a_database_that_fails_delays_only_the_removal_of_acknowledgements() -> 
 
 def test_faults_are_reported_at_once_and_clear_with_their_end() -> None:
     """They need no duration; nodes and GPUs of a cluster that does not answer are unknown, so only it is reported."""
-    world = World(used={"a": 900, "b": 900}, broken={"a": (2, 3), "b": (1, 0)}, lost={"b"})
+    broken = {"a": (("a-1", "a-2"), {"a-3": 1, "a-4": 2}), "b": (("b-1",), dict[str, int]())}
+    world = World(used={"a": 900, "b": 900}, broken=broken, lost={"b"})
     world.faults = Faults(0, "the disk under the database is full", ["gw-a"])
     assert world.go_on() == [
         ("SeawayStoreFails", "", 1),
@@ -391,6 +416,14 @@ def test_faults_are_reported_at_once_and_clear_with_their_end() -> None:
     assert [each.reason for each in world.alerts.wrong()][:2] == ["the disk under the database is full", ""]
     world.broken, world.lost, world.faults = {}, set(), Faults()
     assert world.go_on() == []
+
+
+def test_alerts_of_nodes_and_gpus_name_the_first_nodes() -> None:
+    """A rack of many nodes is not listed in whole."""
+    names = tuple(f"a-{at}" for at in range(NODES + 1))
+    world = World(used={"a": 900}, broken={"a": (names, {"a-7": 1, "a-9": 2})})
+    world.go_on()
+    assert [each.nodes for each in world.alerts.wrong()] == [names[:NODES], ("a-7", "a-9")]
 
 
 def test_more_than_four_failed_jobs_within_a_quarter_of_an_hour_are_reported() -> None:

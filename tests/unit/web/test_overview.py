@@ -6,7 +6,7 @@ import pytest
 
 from seaway.application.fleet.usage_history import UsageReport, UsageSeries, UsageStep
 from seaway.application.monitoring.alerts import Alert
-from seaway.application.monitoring.rules import ALL, CLUSTER_UNREACHABLE
+from seaway.application.monitoring.rules import ALL, CLUSTER_UNREACHABLE, GPUS_UNHEALTHY, NODES_NOT_READY
 from seaway.domain.facts import Facts, Location
 from seaway.domain.queues import Queue
 from seaway.domain.usage import UsageBy, UsageSpan
@@ -64,6 +64,21 @@ def test_what_is_wrong_is_reported_in_words_the_worst_first(language: str) -> No
     assert not any("Seaway" in each["what"] for each in said)
     assert [each["href"] for each in said[-3:]] == ["/queues?queue=batch", "/schedule", "/fleet?cluster=batch"]
     assert "/jobs?cluster=batch" in [each["href"] for each in said]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [((), ""), (("a-1", "a-2", "a-3"), "a-1, a-2, a-3"), (("a-1", "a-2", "a-3", "a-4"), "a-1, a-2, a-3 and others")],
+)
+def test_alerts_of_nodes_and_gpus_say_which_nodes(nodes: tuple[str, ...], why: str) -> None:
+    """The page names three at most, beside their number."""
+    wrong = [Alert(rule, "berlin", 4, 0, nodes=nodes) for rule in (NODES_NOT_READY, GPUS_UNHEALTHY)]
+    listed = AlertList(alerts=[AlertOut.model_validate(alert_fields(each)) for each in wrong])
+    said = alerts(Seen([], {}, wrong=listed), Words())
+    assert [(each["what"], each["why"]) for each in said] == [
+        ("Nodes of berlin that are not ready: 4", why),
+        ("Unhealthy GPUs of berlin: 4", why),
+    ]
 
 
 def test_what_no_one_knows_of_a_cluster_is_no_zero() -> None:

@@ -81,6 +81,11 @@ class LoopMetrics(Collector):
             "cluster",
             figures.last_seen_s,
         )
+        for name, says, values in (
+            ("seaway_nodes_not_ready", "Nodes that accept no new work, by cluster.", figures.nodes_not_ready),
+            ("seaway_gpus_unhealthy", "GPUs that are not reported as healthy, by cluster.", figures.gpus_unhealthy),
+        ):
+            yield gauge_by(name, says, "cluster", values)
         if self._waiting_rules is not None:
             yield from _of_jobs(figures.jobs, self._waiting_rules)
             yield from _of_decisions(figures)
@@ -228,6 +233,11 @@ def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
         "seaway_transaction_failures", "Database transactions that failed, since the start.", store.failures
     )
     yield GaugeMetricFamily("seaway_changes_waiting", "Changes that wait to be stored in the database.", store.waiting)
+    yield GaugeMetricFamily(
+        "seaway_store_failing",
+        "1 while the database stores no changes, such as on a full disk.",
+        int(bool(store.trouble)),
+    )
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -342,6 +342,6 @@ def _cluster(
         jobs=sums.jobs,
         orphans=orphans,
         unreachable_reason="" if live.state is ClusterState.UP else live.unreachable_reason,
-        nodes_not_ready=reported.not_ready if reported else 0,
-        gpus_unhealthy=reported.unhealthy if reported else 0,
+        not_ready=reported.not_ready if reported else (),
+        unhealthy=reported.unhealthy if reported else {},
     )

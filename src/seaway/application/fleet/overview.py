@@ -20,7 +20,7 @@ from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter
 from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.shares import Factor, Share, Shares
 from seaway.application.histogram import Timed
-from seaway.application.monitoring.alerts import NetworkFigures, QueueFigures, network_figures
+from seaway.application.monitoring.conditions import NetworkFigures, QueueFigures, network_figures
 from seaway.application.monitoring.counters import Figures, NotifierCounts, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface

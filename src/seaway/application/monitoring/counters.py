@@ -16,6 +16,7 @@ from seaway.application.histogram import Timed, Timing
 from seaway.application.ports.backend import Collecting, CollectorState
 from seaway.application.records import JobRecord, PendingCommand
 from seaway.application.writer import Writer
+from seaway.domain.cluster import Cluster
 from seaway.domain.job_state import JobState
 
 DUPLICATE = "duplicate"
@@ -66,6 +67,8 @@ class StoreFigures:
         Number of failed transactions.
     waiting
         Number of changes that wait to be stored.
+    trouble
+        Reason why the database stores nothing; empty while it does.
     """
 
     changes: int
@@ -73,6 +76,7 @@ class StoreFigures:
     took: Timed
     failures: int
     waiting: int
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,8 @@ class Figures:
         Pending commands by cluster.
     last_seen_s
         Seconds since the last response of each cluster.
+    nodes_not_ready, gpus_unhealthy
+        Number of nodes that accept no new work, and of unhealthy devices, by cluster.
     clusters
         Number of clusters in each state.
     collecting
@@ -169,6 +175,8 @@ class Figures:
     pending_commands: Mapping[str, CommandQueueFigures]
     last_seen_s: Mapping[str, float]
     clusters: Mapping[str, int]
+    nodes_not_ready: Mapping[str, int] = field(default_factory=dict)
+    gpus_unhealthy: Mapping[str, int] = field(default_factory=dict)
     collecting: Mapping[str, CollectorState] = field(default_factory=dict)
     failing_tasks: Mapping[str, bool] = field(default_factory=dict)
     notified: NotifierCounts = field(default_factory=NotifierCounts)
@@ -178,7 +186,8 @@ class Figures:
 def figures(controller: Controller, writer: Writer) -> Figures:
     """Return the figures for monitoring. Expensive counts run after the lock is released."""
     collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
-    store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting)
+    trouble = writer.trouble or controller.database_health.trouble
+    store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting, trouble)
     with controller.lock:
         live = controller.live
         clusters, nodes = everyone(live), duplicated(live)
@@ -189,6 +198,7 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         pending_commands, delays = list(live.pending_commands.values()), live.dispatcher.delays()
         standbys = controller.standbys.missing()
         queues, policies = list(live.queues), sorted({each.policy for each in live.queues.values()})
+    reported = {each.name: each.cluster or Cluster(each.name) for each in clusters}
     now_ns, tally, names = live.clock.monotonic_ns(), controller.scheduler.tally, [each.name for each in clusters]
     return Figures(
         ready=not controller.unready(),
@@ -208,6 +218,8 @@ def figures(controller: Controller, writer: Writer) -> Figures:
         ),
         last_seen_s={each.name: (now_ns - each.last_seen_ns) / NS for each in clusters},
         clusters=dict(Counter(each.state.value for each in clusters)),
+        nodes_not_ready={name: len(each.not_ready) for name, each in reported.items()},
+        gpus_unhealthy={name: sum(each.unhealthy.values()) for name, each in reported.items()},
         collecting={
             name: replace(state, problems={**state.problems, DUPLICATE: nodes.get(name, 0)})
             for name, state in collecting.items()

@@ -96,7 +96,7 @@ AGENT_LOST = Rule("SeawayAgentLost", "warning", 0, 0)
 JOBS_FAIL = Rule("SeawayJobsFail", "warning", 4, 0)
 
 AT_ONCE = (STORE_FAILS, CLUSTER_UNREACHABLE, NODES_NOT_READY, GPUS_UNHEALTHY, AGENT_LOST, JOBS_FAIL)
-"""Rules that Seaway evaluates every few seconds for its pages. Prometheus has none of them."""
+"""Rules that Seaway evaluates every few seconds for its pages. Prometheus requires longer durations of the same."""
 
 OF_SEAWAY = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND, STORE_FAILS, JOBS_FAIL)
 """Rules about the database and the jobs of all tenants, which a single tenant does not see."""

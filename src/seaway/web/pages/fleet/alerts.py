@@ -31,6 +31,9 @@ CLUSTER_UNREACHABLE, AGENT_LOST = "SeawayClusterUnreachable", "SeawayAgentLost"
 QUARTER_MIN = 15
 """Period of the failed jobs of an alert, minutes."""
 
+NAMED_NODES = 3
+"""Maximum number of nodes that an alert names."""
+
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 """Style of alerts by severity."""
 
@@ -131,14 +134,24 @@ def _past_of_faults(alert: AlertOut, words: Words) -> tuple[str, ...] | None:
             what = words("The database does not store changes. New jobs are refused")
             return what, "/settings?section=server", alert.reason
         case "SeawayNodesNotReady":
-            return words("Nodes of {cluster} that are not ready: {n}", cluster=of, n=number), broken
+            return (
+                words("Nodes of {cluster} that are not ready: {n}", cluster=of, n=number),
+                broken,
+                _named(alert, words),
+            )
         case "SeawayGPUsUnhealthy":
-            return words("Unhealthy GPUs of {cluster}: {n}", cluster=of, n=number), broken
+            return words("Unhealthy GPUs of {cluster}: {n}", cluster=of, n=number), broken, _named(alert, words)
         case "SeawayJobsFail":
             failed = {"state": "failed", "ended_from": minutes_ago(QUARTER_MIN), "sort": "-ended"}
             return words("{n} jobs failed within 15 minutes", n=number), f"/jobs?{urlencode(failed)}"
         case _:
             return None
+
+
+def _named(alert: AlertOut, words: Words) -> str:
+    """Return the names of some affected nodes."""
+    names = ", ".join(alert.nodes[:NAMED_NODES])
+    return words("{nodes} and others", nodes=names) if len(alert.nodes) > NAMED_NODES else names
 
 
 def _past_of_use(alert: AlertOut, words: Words) -> tuple[str, ...] | None:
