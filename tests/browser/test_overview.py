@@ -184,14 +184,14 @@ def test_each_fault_is_shown_with_a_link_and_clears(browser: Browser, world: Wor
         )  # fmt: skip
         drill("gateway", world.stopped.set, f"The agent of {GATEWAY} does not report", "/network", world.stopped.clear)
 
-        def fill() -> None:
-            world.limit_files(1)
+        def clear() -> None:
             body = {"name": "refused", "resources": WHOLE}
             assert server.client.post("/api/v1/jobs", json=body).status_code == 503
+            world.limit_files(resource.RLIM_INFINITY)
 
         drill(
-            "disk", fill, "The database does not store changes. New jobs are refused",
-            "/settings?section=server", lambda: world.limit_files(resource.RLIM_INFINITY),
+            "disk", lambda: world.limit_files(1), "The database does not store changes. New jobs are refused",
+            "/settings?section=server", clear,
         )  # fmt: skip
         drill(
             "jobs", lambda: world.fail_jobs(5), "5 jobs failed within 15 minutes",

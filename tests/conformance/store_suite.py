@@ -441,17 +441,20 @@ def only_the_leader_writes(opening: Opening) -> None:
     change = Change(insert=[make.token()])
     _refused(first, change, SupersededError)
     first.lead("first")
+    first.touch()
     second.lead("second")
     _refused(first, change, SupersededError)
+    second.touch()
+    _refused(first, None, SupersededError)
     assert second.tokens() == []
     store_all(second, change)
     assert first.tokens() == [make.token()]
 
 
-def _refused(store: Store, change: Change, error: type[InvariantError] = InvariantError) -> None:
-    """Check that a store rejects a write."""
+def _refused(store: Store, change: Change | None, error: type[InvariantError] = InvariantError) -> None:
+    """Check that a store rejects a write; None for a write without a change."""
     try:
-        store.commit([change])
+        store.commit([change]) if change else store.touch()
     except error:
         return
     raise AssertionError("a store stored what it has to refuse")

@@ -189,6 +189,12 @@ class MemoryStore:
             raise self._failures.pop(0)[0]
         return outcomes
 
+    def touch(self) -> None:
+        """Raise as `commit`."""
+        self._answer()
+        if self._epoch != self.database.epoch:
+            raise SupersededError("another process writes now")
+
     def last_event(self, before_ns: int | None = None) -> int:
         """Return the id of the latest event."""
         self._answer()

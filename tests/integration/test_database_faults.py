@@ -148,11 +148,16 @@ def test_a_full_disk_stores_nothing_half(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (max(sizes) + 8192, before[1]))
         with pytest.raises(UnavailableError, match="the disk under the database"):
             store.commit(submits(500))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+        store.ping()
+        with pytest.raises(UnavailableError, match="the disk under the database"):
+            store.touch()
         require_whole(store, 10)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert len(list(store.live_jobs())) == 10
+    store.touch()
     store_all(store, *submits(10))
     require_whole(store, 20)
     store.close()

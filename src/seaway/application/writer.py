@@ -31,6 +31,9 @@ BUSY = 4
 GATHER_S = 0.003
 """Seconds to wait for more changes after a large group. A transaction costs as much as ten changes."""
 
+IDLE_S = 3
+"""Seconds without changes after which the writer tests the database."""
+
 MAX_WAITING = 20_000
 """Maximum number of waiting changes. Above it, callers have to retry later."""
 
@@ -85,7 +88,7 @@ class Writer:
     failures
         Number of groups whose result is unknown.
     trouble
-        Error of the last group; empty if it was stored.
+        Error of the last group or test; empty if it was stored.
     soon
         Number of changes from callers that wait for the result, such as a submit.
     superseded
@@ -107,6 +110,7 @@ class Writer:
         self.took = Timing()
         self.failures = 0
         self.trouble = ""
+        self._tried_s = time.monotonic()
         self.soon = 0
         self.superseded = ""
         self._on_superseded: list[Callable[[], None]] = []
@@ -244,6 +248,7 @@ class Writer:
         with self._storing:
             if self.superseded:
                 raise UnavailableError(self.superseded)
+            self._tried_s = time.monotonic()
             self._number_events(changes)
             began_s = time.perf_counter()
             try:
@@ -266,6 +271,20 @@ class Writer:
                 [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
             )
         return outcomes
+
+    def test(self) -> None:
+        """Write to the database if no change came for a while, so that `trouble` is current, as on a full disk."""
+        if self.superseded or time.monotonic() - self._tried_s < IDLE_S:
+            return
+        with self._storing:
+            self._tried_s = time.monotonic()
+            try:
+                self._store.touch()
+                self.trouble = ""
+            except SupersededError as error:
+                self._give_up(str(error))
+            except UnavailableError as error:
+                self.trouble = str(error)
 
     def _give_up(self, why: str) -> None:
         """Stop storing, and call the functions registered with `on_superseded`."""

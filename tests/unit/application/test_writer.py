@@ -237,6 +237,39 @@ def test_too_much_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
     writer.stop()
 
 
+def test_a_full_disk_is_noticed_without_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that stored something lately needs no test; after an error the next test asks again."""
+    writer, store = led()
+    touched: list[int] = []
+
+    def touch() -> None:
+        touched.append(1)
+        if len(touched) == 1:
+            raise UnavailableError("the disk is full")
+
+    monkeypatch.setattr(store, "touch", touch)
+    writer.test()
+    assert (touched, writer.trouble) == ([], "")
+    monkeypatch.setattr(writing, "IDLE_S", 0)
+    writer.test()
+    assert (writer.trouble, writer.failures) == ("the disk is full", 0)
+    writer.test()
+    assert writer.trouble == ""
+
+
+def test_a_writer_without_changes_notices_another_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives up as it does with a change."""
+    monkeypatch.setattr(writing, "IDLE_S", 0)
+    writer, store = led()
+    called: list[str] = []
+    writer.on_superseded(lambda: called.append(writer.superseded))
+    MemoryStore(store.database).lead("another")
+    for _ in range(2):
+        writer.test()
+    assert len(called) == 1
+    assert called[0]
+
+
 def test_nothing_is_stored_for_nothing() -> None:
     """No changes cost no transaction."""
     writer, store = led()

@@ -119,6 +119,10 @@ class SqlStore:
         """Store changes in one durable transaction."""
         return self._writer.commit(changes)
 
+    def touch(self) -> None:
+        """Write the lease again."""
+        self._writer.touch()
+
     def last_event(self, before_ns: int | None = None) -> int:
         """Return the ID of the latest event."""
         question = select(EVENTS.c.id).order_by(EVENTS.c.id.desc()).limit(1)

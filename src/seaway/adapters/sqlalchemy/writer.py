@@ -19,6 +19,8 @@ from seaway.domain.errors import InvariantError, SupersededError
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 
+SUPERSEDED = "another process writes to the database now; this one has to stop"
+
 TRIES = 3
 """Maximum number of tries for a transaction after deadlocks."""
 
@@ -36,7 +38,7 @@ class Writer:
         self._engine = engine
         self._words = statement_writer(engine.dialect)
         self._lock = Lock()
-        self._epoch = -1
+        self._epoch, self._owner = -1, ""
         self._memory = Memory()
         self._mend = False
         self._check = _epoch_text(engine)
@@ -57,7 +59,15 @@ class Writer:
                 if connection.execute(select(table.c.name).where(table.c.name == DEFAULT)).first() is None:
                     defaults.add_record(Step.INSERT, row)
             defaults.run(connection, self._words)
-        self._epoch = epoch
+        self._epoch, self._owner = epoch, owner[:255]
+
+    def touch(self) -> None:
+        """Write the lease again, in two steps, since MySQL ignores an update without a difference."""
+        mine = LEASE.c.epoch == self._epoch
+        with self._lock, answering(), self._engine.begin() as connection:
+            for owner in ("", self._owner):
+                if not connection.execute(update(LEASE).where(mine).values(owner=owner)).rowcount:
+                    raise SupersededError(SUPERSEDED)
 
     def commit(self, changes: Sequence[Change]) -> list[Outcome]:
         """Store changes in one transaction; see `seaway.application.ports.store.Store.commit`."""
@@ -155,7 +165,7 @@ class Writer:
             When another process became the writer.
         """
         if connection.exec_driver_sql(self._check).scalar() != self._epoch:
-            raise SupersededError("another process writes to the database now; this one has to stop")
+            raise SupersededError(SUPERSEDED)
 
 
 def independent_runs(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:

@@ -116,7 +116,7 @@ class Controller:
         self._dispatcher = dispatcher
         self._settings = settings
         self.lock = FairLock()
-        self.database_health = DatabaseHealth(store.ping, clock)
+        self.database_health = DatabaseHealth(self._check_database, clock)
         self.overload = Overload(clock)
         self.live = ControlState(dispatcher, clock, settings)
         self.observer = Observer(self.live, store)
@@ -145,6 +145,11 @@ class Controller:
         self._thread: threading.Thread | None = None
         writer.listen(self._stored, self._request_reload)
         writer.on_superseded(self._give_up)
+
+    def _check_database(self) -> None:
+        """Read and write. A database that answers and stores nothing, as on a full disk, does not stop the loop."""
+        self._store.ping()
+        self._writer.test()
 
     @property
     def loaded(self) -> bool:

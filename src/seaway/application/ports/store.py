@@ -197,6 +197,9 @@ class Store(Protocol):
             If another process is the leader.
         """
 
+    def touch(self) -> None:
+        """Write to the database without a change, to learn whether it stores changes. Raises as `commit`."""
+
     def last_event(self, before_ns: int | None = None) -> int:
         """Return the ID of the latest event, or of the latest before a time; 0 if there is none."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
+
+from seaway.application import writer as writing
 from seaway.application.control.overload import PATIENCE_S, DatabaseHealth
 from seaway.domain.errors import UnavailableError
 from seaway.testing.clocks import VirtualClock
@@ -45,6 +48,21 @@ def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
     database_health.look()
     assert seen == ["", f"the database has not answered for {PATIENCE_S + 1} s"]
     assert database_health.trouble == ""
+
+
+def test_a_database_that_stores_nothing_is_an_alert_and_leaves_the_loop_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk pages and commands still show what is known, and so say why nothing is stored."""
+    made = scene()
+    made.plane.run(5)
+    monkeypatch.setattr(writing, "IDLE_S", 0)
+
+    def touch() -> None:
+        raise UnavailableError("the disk under the database is full")
+
+    monkeypatch.setattr(made.plane.store, "touch", touch)
+    made.plane.controller.database_health.look()
+    figures = made.plane.overview.figures()
+    assert (figures.ready, figures.store.trouble) == (True, "the disk under the database is full")
 
 
 def test_nothing_can_be_placed_while_the_database_is_away() -> None:
