@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import engine, quality
+from benchmarks.alerts import alerts
 from benchmarks.api.cases import api
 from benchmarks.arrays import arrays
 from benchmarks.balanced import balanced
@@ -55,6 +56,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "loop": loop,
     "arrays": arrays,
     "scrape": scrape,
+    "alerts": alerts,
     "api": api,
     "fleet": fleet,
     "deploy": deploy,

@@ -94,13 +94,15 @@ def _row(what: str, controller: Controller, *, once: bool = False) -> dict[str, 
     }
 
 
-def many_nodes(models: Sequence[tuple[str, int]] = (("A100", MEMORY_MIB),)) -> Fleet:
-    """Return a fleet of 10,000 GPUs in five clusters.
+def many_nodes(models: Sequence[tuple[str, int]] = (("A100", MEMORY_MIB),), nodes: int = NODES) -> Fleet:
+    """Return a fleet of five clusters, by default of 10,000 GPUs.
 
     Parameters
     ----------
     models
         Name and memory of the GPUs of each node, in turn.
+    nodes
+        Number of nodes of each cluster.
     """
     return Fleet(
         tuple(
@@ -113,7 +115,7 @@ def many_nodes(models: Sequence[tuple[str, int]] = (("A100", MEMORY_MIB),)) -> F
                         memory_mib=786_432,
                         devices=tuple(Device(f"{c}/{n}/{d}", d, *models[n % len(models)]) for d in range(GPUS)),
                     )
-                    for n in range(NODES)
+                    for n in range(nodes)
                 ),
             )
             for c in range(CLUSTERS)

@@ -44,7 +44,7 @@ def scrape(seed: int) -> Result:
     backends = SimulatedBackends(many_nodes(), clock, Options(waits=False))
     plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
     with tuned_gc():  # as a server does
-        _fill(plane, clock, seed)
+        fill(plane, clock, seed)
         secret = plane.access.create("prometheus", Role.OPERATOR, "", None, "benchmark")[1]
         rows = asyncio.run(_read(plane, clock, secret))
     seconds = [row["s"] for row in rows]
@@ -57,7 +57,7 @@ def scrape(seed: int) -> Result:
     return Result("scrape", rows, notes, missed)
 
 
-def _fill(plane: ControlPlane, clock: VirtualClock, seed: int) -> None:
+def fill(plane: ControlPlane, clock: VirtualClock, seed: int) -> None:
     """Run jobs on halves of all devices, and submit others that must wait."""
     ids, now_ns = JobIds(Random(seed)), clock.now_ns()
     kinds = [JobSpec("whole", Demand(ResourceRequest(1_000 + kind, 4_096, 1, 0, 100, 1_000))) for kind in range(KINDS)]

@@ -51,7 +51,7 @@ def test_a_database_that_hangs_is_a_trouble_while_it_does() -> None:
 
 
 def test_a_database_that_stores_nothing_is_an_alert_and_leaves_the_loop_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk pages and commands still show what is known, and so say why nothing is stored."""
+    """On a full disk, pages and commands still show the fleet, and the reason why nothing is stored."""
     made = scene()
     made.plane.run(5)
     monkeypatch.setattr(writing, "IDLE_S", 0)

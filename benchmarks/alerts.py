@@ -1,0 +1,104 @@
+"""Duration of evaluations of the alerts of 10,000 nodes."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from benchmarks.loop import CLUSTERS, GPUS, Timed, many_nodes
+from benchmarks.record import Result
+from benchmarks.scrape import KINDS, SLICES, WAITING, fill
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.adapters.simulated.faults import Options
+from seaway.application.control.dispatch import InPlace
+from seaway.application.monitoring.alerts import AT_ONCE_S
+from seaway.application.monitoring.conditions import EVERY_S
+from seaway.bootstrap.control_plane import ControlPlane, make_plane
+from seaway.bootstrap.settings import Settings
+from seaway.domain.cluster import Fleet
+from seaway.testing.clocks import VirtualClock
+from tests.fakes.memory_store import MemoryStore
+
+NODES = 2_000
+"""Number of nodes of each cluster."""
+
+BROKEN = 100
+"""One of so many nodes is not ready, and another one has an unhealthy device."""
+
+TIMES = 50
+MAX_SHARE = 0.02
+"""Maximum share of a core that all evaluations take."""
+
+
+def alerts(seed: int) -> Result:
+    """Evaluate all alerts of 10,000 nodes with 80,000 GPUs, as a server does."""
+    clock, store = VirtualClock(), MemoryStore()
+    backends = SimulatedBackends(broken_fleet(), clock, Options(waits=False))
+    plane = make_plane(Settings(), store, backends, clock, dispatcher=InPlace(clock), random=Random(seed))
+    fill(plane, clock, seed)
+    gc.collect()
+    gc.freeze()
+    rows = [
+        _row("faults", plane, clock, AT_ONCE_S, plane.alerts.look_at_faults),
+        _row("faults, after a report of each cluster", plane, clock, AT_ONCE_S, plane.alerts.look_at_faults, _report),
+        _row("all rules", plane, clock, EVERY_S, plane.alerts.look),
+        _row("all rules, after a report of each cluster", plane, clock, EVERY_S, plane.alerts.look, _report),
+    ]
+    share = rows[1]["cpu_ms"] / 1000 / AT_ONCE_S + rows[3]["cpu_ms"] / 1000 / EVERY_S
+    missed = [f"{share:.1%} of a core, asked < {MAX_SHARE:.0%}"] if share >= MAX_SHARE else []
+    firing = len(plane.alerts.wrong())
+    notes = [
+        f"{CLUSTERS * NODES:,} nodes, {CLUSTERS * NODES * GPUS:,} GPUs, {SLICES:,} slices, {WAITING:,} jobs of {KINDS} "
+        f"kinds that wait; {firing} alerts fire; means of {TIMES} evaluations",
+        f"{share:.2%} of a core with faults each {AT_ONCE_S:g} s, all rules each {EVERY_S:g} s; reports before each",
+    ]
+    return Result("alerts", rows, notes, missed)
+
+
+def broken_fleet() -> Fleet:
+    """Return a fleet of which a hundredth of the nodes is not ready, and another one has an unhealthy device."""
+    fleet = many_nodes(nodes=NODES)
+    clusters = []
+    for cluster in fleet.clusters:
+        nodes = list(cluster.nodes)
+        for at in range(0, NODES, BROKEN):
+            nodes[at] = replace(nodes[at], ready=False)
+            first, *others = nodes[at + 1].devices
+            nodes[at + 1] = replace(nodes[at + 1], devices=(replace(first, healthy=False), *others))
+        clusters.append(replace(cluster, nodes=tuple(nodes)))
+    return replace(fleet, clusters=tuple(clusters))
+
+
+def _report(plane: ControlPlane) -> None:
+    """Replace the inventory of each cluster by an equal one, as a report does, so that no cached sum is used."""
+    for each in plane.controller.live.fleet.clusters.values():
+        each.cluster = replace(each.cluster) if each.cluster else None
+
+
+def _row(
+    what: str,
+    plane: ControlPlane,
+    clock: VirtualClock,
+    every_s: float,
+    evaluate: Callable[[], None],
+    before: Callable[[ControlPlane], None] = lambda _: None,
+) -> dict[str, Any]:
+    plane.controller.lock = lock = Timed()
+    took_s = cpu_s = 0.0
+    for _ in range(TIMES):
+        clock.advance_s(every_s)
+        before(plane)
+        began_s, began_cpu_s = time.perf_counter(), time.process_time()
+        evaluate()
+        took_s += time.perf_counter() - began_s
+        cpu_s += time.process_time() - began_cpu_s
+    return {
+        "evaluation": what,
+        "ms": round(1000 * took_s / TIMES, 1),
+        "cpu_ms": round(1000 * cpu_s / TIMES, 1),
+        "longest_hold_ms": round(1000 * max(lock.held_s), 1),
+    }
