@@ -218,4 +218,5 @@ def shadow_result(**fields: Any) -> ShadowResult:
     """Create a comparison of a shadow policy."""
     figures = {"jobs": 9, "live_placed": 8, "shadow_placed": 7, "same_node": 6, "answered": 9}
     figures |= {"live_fragmentation_milli": 5, "shadow_fragmentation_milli": 4}
+    figures |= {"tries": 11, "live_wait_ms": 1 << 40, "shadow_wait_ms": 3}
     return ShadowResult(**{"at_ns": NOW_NS, "queue": DEFAULT, "live": "bestfit", "shadow": "fgd", **figures, **fields})

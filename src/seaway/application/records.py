@@ -819,7 +819,7 @@ class ShadowResult:
         The queue, its live policy and its shadow policy. Names of trained policies end with ``@`` and the beginning of
         the digest of the model.
     jobs
-        Number of decided jobs.
+        Number of decided jobs. Here and in the other counts, a job that earlier comparisons include does not count.
     live_placed, shadow_placed
         Number of jobs that each policy placed.
     same_node
@@ -830,6 +830,10 @@ class ShadowResult:
         Number of jobs that the shadow policy decided itself, including deferrals. It is not queried if nothing fits.
     fallbacks
         Number of jobs that the fallback decided, wholly or in part.
+    tries
+        Number of decided jobs, with those that earlier comparisons include; 0 if unknown.
+    live_wait_ms, shadow_wait_ms
+        Sum of the waits of the jobs that each policy placed, milliseconds.
     """
 
     at_ns: int
@@ -844,6 +848,9 @@ class ShadowResult:
     shadow_fragmentation_milli: int
     answered: int = 0
     fallbacks: int = 0
+    tries: int = 0
+    live_wait_ms: int = 0
+    shadow_wait_ms: int = 0
     id: int = 0
 
 

@@ -140,6 +140,12 @@ def seconds(count: float) -> str:
     return "0s"
 
 
+def mean_wait(comparison: Body, side: str) -> str:
+    """Format the mean wait of the jobs that the ``live`` or the ``shadow`` policy of a comparison placed."""
+    placed = comparison[f"{side}_placed"] if comparison["tries"] else 0
+    return seconds(comparison[f"{side}_wait_ms"] / placed / 1000) if placed else "-"
+
+
 def clock(text: str) -> str:
     """Format a time of day in the local time zone, with that zone."""
     return moment(text).astimezone().strftime("%H:%M:%S %Z")

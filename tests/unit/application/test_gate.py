@@ -14,6 +14,7 @@ from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.framework import PASS, Cycle, Decider, Status
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile
 from seaway.scheduling.profile import Profile
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene
 
 NAME = "fgd"
@@ -134,3 +135,57 @@ def test_heuristics_decide_at_once() -> None:
     stage = with_model("aaa")
     set_queue(stage, policy="seaway")
     assert stage.plane.controller.live.queues[DEFAULT].policy == "seaway"
+
+
+def with_shadow(gpus: int) -> Scene:
+    """Make a fleet of one node whose queue has a heuristic as its shadow."""
+    stage = scene(fleet(cluster(node(*(gpu() for _ in range(gpus))), name="alpha")))
+    set_queue(stage, shadow="greedy")
+    return stage
+
+
+def test_a_waiting_job_counts_once_however_often_it_is_tried() -> None:
+    """Each end of another job tries it again. The comparisons then have its placements, and its waits until then."""
+    stage = with_shadow(3)
+    first, *others = [stage.submit(name=f"small-{at}") for at in range(3)]
+    began_ns = stage.clock.now_ns()
+    waits = stage.submit(name="large", gpus=3)
+    before, decided = stage.plane.store.shadows(DEFAULT, 99), stage.plane.controller.scheduler.tally.decided
+    for each in others:
+        stage.clock.advance_s(100)
+        stage.plane.jobs.cancel(each, "ada")
+        stage.plane.run(5)
+    assert stage.state(waits) == "queued"
+    assert stage.plane.store.shadows(DEFAULT, 99) == before
+    assert stage.plane.controller.scheduler.tally.decided > decided
+    stage.plane.jobs.cancel(first, "ada")
+    stage.plane.run(5)
+    assert stage.state(waits) == "running"
+    rows = stage.plane.store.shadows(DEFAULT, 99)
+    assert [sum(getattr(each, name) for each in rows) for name in ("jobs", "answered", "live_placed")] == [4, 4, 4]
+    last = rows[0]
+    assert (last.jobs, last.tries, last.live_placed, last.shadow_placed, last.same_node) == (0, 1, 1, 1, 1)
+    assert 200_000 <= last.live_wait_ms == last.shadow_wait_ms <= (stage.clock.now_ns() - began_ns) // 1_000_000
+
+
+def test_a_job_that_no_policy_places_is_on_no_same_node() -> None:
+    """It counts as a job, and in nothing else."""
+    stage = with_shadow(2)
+    running = stage.submit(gpus=2)
+    stage.submit(gpus=2)
+    row, placed = stage.plane.store.shadows(DEFAULT, 99)
+    assert stage.state(running) == "deploying"
+    assert (placed.jobs, placed.same_node, placed.live_wait_ms) == (1, 1, 0)
+    assert (row.jobs, row.live_placed, row.shadow_placed, row.same_node, row.live_wait_ms) == (1, 0, 0, 0, 0)
+
+
+def test_another_shadow_of_a_queue_counts_its_jobs_again() -> None:
+    """Its comparisons are its own."""
+    stage = with_shadow(1)
+    running, waits = stage.submit(), stage.submit()
+    set_queue(stage, shadow="spread")
+    stage.plane.jobs.cancel(running, "ada")
+    stage.plane.run(5)
+    assert stage.state(waits) == "running"
+    last = stage.plane.store.shadows(DEFAULT, 1)[0]
+    assert (last.shadow, last.jobs, last.tries) == ("spread", 1, 1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seaway.web.pages.policies.comparison import Outcome, bars, replay_bars, verdict_of
-from seaway.web.pages.policies.policies import MIN_GROUPS, Duel, Spread, duels, figure_rows, placed_share
+from seaway.web.pages.policies.policies import MIN_GROUPS, Duel, MeanWait, Spread, duels, figure_rows, placed_share
 from seaway.web.words import Words
 from seaway.wire.queues import ShadowOut
 from seaway.wire.whatif import SumsOut, TraceSideOut
@@ -29,6 +29,9 @@ def row(**given: Any) -> ShadowOut:  # noqa: ANN401  # fields of a comparison
         "shadow_fragmentation_milli": 1000,
         "answered": 9,
         "fallbacks": 1,
+        "tries": 20,
+        "live_wait_ms": 12_000,
+        "shadow_wait_ms": 4_000,
     }
     return ShadowOut(**{**fields, **given})
 
@@ -38,9 +41,17 @@ def test_comparisons_add_up_by_queue_and_model() -> None:
     rows = [row(), row(live_fragmentation_milli=4000), row(shadow="pilot@2"), row(queue="r")]
     first, *others = duels(rows)
     spreads = {"fragmentation": first.fragmentation, "placed": first.placed}
-    assert first == Duel("q", "bestfit", "pilot@1", 20, 12, 16, 10, 18, 2, 3.0, 1.0, 2, **spreads)
-    assert (first.fragmentation.mean, first.placed.mean, first.placed.half) == (-2.0, 20.0, None)
+    waits = MeanWait(12, 24_000), MeanWait(16, 8_000)
+    assert first == Duel("q", "bestfit", "pilot@1", 20, 12, 16, 10, 18, 2, 3.0, 1.0, 2, *waits, **spreads)
+    assert (first.fragmentation.mean, first.placed.mean, first.placed.half) == (-2.0, 10.0, None)
+    assert (first.live_wait.s, first.shadow_wait.s) == (2.0, 0.5)
     assert [(each.queue, each.shadow) for each in others] == [("q", "pilot@2"), ("r", "pilot@1")]
+
+
+def test_comparisons_of_earlier_versions_have_no_waits() -> None:
+    """Their tries are unknown, so they would make waits look short; a policy that placed nothing has no wait."""
+    (old,) = duels([row(tries=0, live_wait_ms=0, shadow_wait_ms=0), row(live_placed=0, live_wait_ms=0)])
+    assert (old.live_wait.s, old.shadow_wait.s) == (None, 0.5)
 
 
 @pytest.mark.parametrize(

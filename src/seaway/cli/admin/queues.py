@@ -281,12 +281,13 @@ def shadows(
 ) -> None:
     """Compare the decisions of shadow policies with those of the live policies.
 
+    A job that waits is decided again and again, and counts once. MEAN WAIT is that of the jobs that each policy placed.
     DECIDED is the number of jobs that the shadow policy decided itself. FELL BACK is the number that the fallback
     decided instead. A trained policy does not decide about jobs that fit on no node.
     """
     from seaway.client.calls.queues import shadows as call
     from seaway.terminal.tables import Column, Rows
-    from seaway.terminal.words import day
+    from seaway.terminal.words import day, mean_wait
 
     with connect(context) as client:
         body = whole(client, call(name, limit=limit))
@@ -297,6 +298,7 @@ def shadows(
         Column("JOBS", lambda each: str(each["jobs"]), right=True),
         Column("LIVE", lambda each: f"{each['live']} placed {each['live_placed']}"),
         Column("SHADOW", lambda each: f"{each['shadow']} placed {each['shadow_placed']}"),
+        Column("MEAN WAIT", lambda each: f"{mean_wait(each, 'live')} / {mean_wait(each, 'shadow')}", drop=1),
         Column("DECIDED", lambda each: str(each["answered"]), right=True),
         Column("FELL BACK", lambda each: str(each["fallbacks"]), right=True),
         Column("SAME NODES", lambda each: str(each["same_node"]), right=True, drop=1),

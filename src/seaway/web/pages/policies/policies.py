@@ -64,6 +64,24 @@ class Spread:
 
 
 @dataclass(slots=True)
+class MeanWait:
+    """Mean wait of jobs, of those comparisons that have waits."""
+
+    jobs: int = 0
+    ms: int = 0
+
+    def add(self, jobs: int, ms: int) -> None:
+        """Add jobs with the sum of their waits."""
+        self.jobs += jobs
+        self.ms += ms
+
+    @property
+    def s(self) -> float | None:
+        """Mean in seconds; None without jobs."""
+        return self.ms / self.jobs / 1000 if self.jobs else None
+
+
+@dataclass(slots=True)
 class Duel:
     """Comparison of a shadow with the active policy of a queue.
 
@@ -77,6 +95,8 @@ class Duel:
         Number of jobs that each of them placed.
     same_node
         Number of jobs that both placed on the same nodes.
+    live_wait, shadow_wait
+        Waits of the jobs that each of them placed.
     answered, fallbacks
         Number of jobs that the shadow decided itself, and number of jobs that a fallback decided.
     live_fragmentation, shadow_fragmentation
@@ -98,6 +118,8 @@ class Duel:
     live_fragmentation: float = 0.0
     shadow_fragmentation: float = 0.0
     groups: int = 0
+    live_wait: MeanWait = field(default_factory=MeanWait)
+    shadow_wait: MeanWait = field(default_factory=MeanWait)
     fragmentation: Spread = field(default_factory=Spread)
     placed: Spread = field(default_factory=Spread)
 
@@ -111,7 +133,11 @@ class Duel:
         self.fallbacks += row.fallbacks
         self.groups += 1
         self.fragmentation.add((row.shadow_fragmentation_milli - row.live_fragmentation_milli) / 1000)
-        self.placed.add(100 * (row.shadow_placed - row.live_placed) / row.jobs if row.jobs else 0.0)
+        tries = row.tries or row.jobs
+        self.placed.add(100 * (row.shadow_placed - row.live_placed) / tries if tries else 0.0)
+        if row.tries:
+            self.live_wait.add(row.live_placed, row.live_wait_ms)
+            self.shadow_wait.add(row.shadow_placed, row.shadow_wait_ms)
         self.live_fragmentation += (row.live_fragmentation_milli / 1000 - self.live_fragmentation) / self.groups
         self.shadow_fragmentation += (row.shadow_fragmentation_milli / 1000 - self.shadow_fragmentation) / self.groups
 
