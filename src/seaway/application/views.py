@@ -158,6 +158,8 @@ class NodeView:
         Cordon of the node, if any.
     pods
         Maximum number of pods; None if unknown.
+    jobs
+        Number of jobs with replicas on the node, without orphans.
     """
 
     cluster: str
@@ -169,6 +171,7 @@ class NodeView:
     memory_mib: Amount
     devices: tuple[DeviceView, ...] = ()
     pods: Amount | None = None
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,8 @@ class NodeOut(Shown):
     memory_mib: AmountOut
     pods: AmountOut | None
     """Maximum and current number of pods; null if unknown."""
+    jobs: int = 0
+    """Number of jobs with replicas on the node, with or without GPUs, of all tenants."""
     devices: list[DeviceOut]
 
 
@@ -451,6 +453,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
         "cpu_milli": amount_fields(view.cpu_milli),
         "memory_mib": amount_fields(view.memory_mib),
         "pods": None if view.pods is None else amount_fields(view.pods),
+        "jobs": view.jobs,
         "devices": [device_fields(each, seen_by) for each in view.devices],
     }
 

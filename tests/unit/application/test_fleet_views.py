@@ -5,6 +5,7 @@ from dataclasses import replace
 from seaway.application.views import Amount, ClusterState
 from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
+from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import scene
 
 
@@ -26,6 +27,19 @@ def test_what_attempts_hold_is_taken() -> None:
     made.plane.jobs.cancel(job_id, "ada")
     made.plane.settle()
     assert made.plane.overview.clusters()[0].gpu_milli.used == 0
+
+
+def test_jobs_of_a_node_count_with_and_without_gpus() -> None:
+    """A job counts once, whatever its replicas; pods of others and orphans are no jobs."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha")))
+    counts = [made.plane.overview.nodes()[0].jobs]
+    for fields in ({"replicas": 2}, {"gpus": 0}):
+        made.submit(**fields)
+        counts.append(made.plane.overview.nodes()[0].jobs)
+    made.plane.run(5)
+    live = made.plane.controller.live.fleet
+    live.occupy("alpha", [UnmanagedPod("other/pod", "node-0", ())], complete=True)
+    assert [*counts, made.plane.overview.nodes()[0].jobs] == [0, 1, 2, 2]
 
 
 def test_nodes_that_take_no_work_say_so() -> None:

@@ -291,6 +291,7 @@ ANSWERS: dict[str, Any] = {
                 "cpu_milli": _amount(64_000, 4_000),
                 "memory_mib": _amount(524_288, 32_768),
                 "pods": _amount(110, 14),
+                "jobs": 3,
                 "devices": [_DEVICE],
             }
         ],

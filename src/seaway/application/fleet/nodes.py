@@ -78,6 +78,7 @@ def node_view(
         Amount(node.memory_mib, memory_mib),
         tuple(_device(cluster, node.name, each, slices[each.uuid], from_node, usage) for each in node.devices),
         None if node.pods is None else Amount(node.pods, len(held) + sum(pod.pods for pod in others)),
+        len({each.attempt.job_id for each in held if each.attempt.policy}),  # an orphan has no policy
     )
 
 
