@@ -60,6 +60,9 @@ PICTURES = (
     ("network", "/network", "dark"),
     ("job", "/jobs/{job}?tab=why", "light"),
     ("whatif", "/whatif?lose=cluster-2", "light"),
+    ("jobs", "/jobs", "light"),
+    ("queues", "/queues", "light"),
+    ("schedule", "/schedule", "dark"),
 )
 """Name, path and theme."""
 
@@ -74,6 +77,8 @@ FRAME_S = 10
 """Time to read a frame, seconds."""
 
 COLOURS = 40
+PICTURE_COLOURS = 255
+"""Number of colours of a frame of the animation, and of a screenshot."""
 
 SCENES: tuple[tuple[str, str, Callable[[Page], object]], ...] = (
     ("Three clusters, and every slice of every GPU: free and used, with running and waiting jobs.", "/", lambda _: 0),
@@ -252,8 +257,15 @@ def take(context: BrowserContext, url: str, file: Path) -> None:
     page = context.new_page()
     load(page, url)
     height = page.evaluate(WHOLE, [SIZE[1], MARGIN])
-    page.screenshot(path=file, clip={"x": 0, "y": 0, "width": SIZE[0], "height": height})
+    store(page.screenshot(clip={"x": 0, "y": 0, "width": SIZE[0], "height": height}), file)
     page.close()
+
+
+def store(drawn: bytes, file: Path) -> None:
+    """Write a screenshot with few colours, which halves its size."""
+    Image.open(io.BytesIO(drawn)).convert("RGB").quantize(PICTURE_COLOURS, dither=Image.Dither.NONE).save(
+        file, optimize=True
+    )
 
 
 def load(page: Page, url: str) -> None:
