@@ -81,10 +81,13 @@ KINDS = (
 )
 """Requests that fit on the empty fleet, one for each kind of request."""
 
-SPREAD = 6
-"""From this kind on, the replicas do not fit in one cluster, as those of a service with a standby must."""
+SPREAD = {6, 7, 9}
+"""Kinds whose replicas do not fit in one cluster, as those of a service with a standby must."""
 
-BOUNDS = {8: (1, 5), 9: (2, 4)}
+ELASTIC_SERVICE = 8
+"""Elastic kind that fits in one cluster, so that it can have a standby."""
+
+BOUNDS = {ELASTIC_SERVICE: (1, 5), 9: (2, 4)}
 """Least and largest number of replicas of the kinds that are elastic."""
 
 NEAR = {"alpha", "beta"}
@@ -100,7 +103,7 @@ def spec(kind: int, **fields: object) -> JobSpec:
     made = JobSpec("work", like.demand, like.replicas, like.gang, like.between_replicas, expected_duration_s=20)
     if bounds := BOUNDS.get(kind % len(KINDS)):
         made = replace(made, replicas=bounds[1], min_replicas=bounds[0], max_replicas=bounds[1])
-    if kind % len(KINDS) >= SPREAD:
+    if kind % len(KINDS) in SPREAD:
         fields = {**fields, "standby": None}
     made = replace(made, **fields)  # type: ignore[arg-type]  # the fields of a spec
     return replace(made, queue="default") if made.queue == "west" and like is KINDS[MIG] else made
@@ -398,14 +401,19 @@ class World:
             self.check_workloads()
 
     def check_pairs(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
-        """Check that a service has one active copy at most, and that no cluster has more than one of its copies."""
+        """Check that a service has one active copy at most, and that each copy is in a cluster of its own.
+
+        Both copies ask for the same number of replicas, however many of an elastic one run.
+        """
         for row in jobs.values():
             other = jobs.get(row.other)
             if other is None or other.other != row.id or row.state.final or other.state.final:
                 continue
             assert row.is_standby != other.is_standby
+            assert row.spec.replicas == other.spec.replicas
             live = [each for each in attempts if each.job_id in (row.id, other.id) and each.state.live]
-            assert len({each.clusters for each in live}) == len(live)
+            clusters = [cluster for each in live for cluster in each.clusters]
+            assert len(set(clusters)) == len(clusters) == len(live)
 
     def check_memory(self, jobs: dict[str, JobRecord], attempts: Sequence[Attempt]) -> None:
         """Check that memory equals the store."""
@@ -463,7 +471,8 @@ class World:
             limit = {**queue.limit, **live.tree.node(name).limit}  # the latter has borrowing limits
             assert not exceeded(held[name], limit), f"{name} holds {held[name]} of {limit}"
         for each in attempts:
-            assert each.amounts, "every kind of job holds something"
+            over = all(one.completed for one in each.placements)
+            assert each.amounts or over, "every kind of job holds something until its replicas have completed"
 
     def check_snapshot(self) -> None:
         """Check that the accounting equals the held resources exactly.

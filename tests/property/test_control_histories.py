@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -14,7 +15,7 @@ from seaway.application.changes import Change
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed
-from tests.property.control_world import BOUNDS, CrashError, World
+from tests.property.control_world import BOUNDS, ELASTIC_SERVICE, CrashError, World
 
 VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover", "scale")
 STANDBYS = (None, None, None, Standby(), Standby(StandbyMode.COLD))
@@ -153,6 +154,36 @@ def test_no_resize_breaks_a_quota_a_minimum_or_a_network_bound(seed: int) -> Non
     reasons = [each.reason for each in world.store.events(0, 10_000) if each.kind == "resized"]
     wanted = "grows from", "shrinks from", " failed", " is drained"
     assert all(any(what in each for each in reasons) for what in wanted), reasons
+
+
+@pytest.mark.parametrize("seed", [5, 22])
+def test_both_copies_of_an_elastic_service_keep_their_minimum_in_their_clusters(seed: int) -> None:
+    """They grow, shrink and are scaled while faults and users let them switch; no other invariant breaks.
+
+    `World.check` compares both copies after each step: their clusters, their bounds, and the number that they ask for.
+    """
+    random = Random(seed)
+    outages = seed % 2 == 0
+    world = World(make_faults(seed, outages=outages), reserve=bool(seed % 4))
+    world.cuts = outages
+    queues = [replace(each, grow_cooldown_s=0) for each in world.store.queues()]
+    world.plane.writer.commit([Change(put=[*queues])])
+    for mode in StandbyMode:
+        world.submit(1, ELASTIC_SERVICE, expected_duration_s=300, standby=Standby(mode))
+    world.advance(60)
+    for _ in range(80):
+        step = draw(random, outages=outages)
+        if step[0] == "submit" and random.random() < 0.5:
+            fields = {**step[3], "standby": Standby(random.choice([*StandbyMode]))}  # type: ignore[dict-item]
+            step = ("submit", 1, ELASTIC_SERVICE, fields)
+        if step[0] in ("ask", "interrupt") and random.random() < 0.7:
+            verb = random.choice(["scale", "scale", "failover", "change"])
+            step = (step[0], verb, random.randrange(100), random.randrange(10))
+        live_through(world, step)
+    world.end_well()
+    events = Counter(each.kind for each in world.store.events(0, 10_000))
+    assert events["resized"]
+    assert events["failover"]
 
 
 @pytest.mark.slow

@@ -116,11 +116,14 @@ class ClusterState:
     # Workloads
 
     def create(self, deployment: Deployment, now_ns: int) -> Answer:
-        """Create a deployment, unless it exists or does not fit."""
+        """Create a deployment, unless it exists or does not fit. Replicas that have completed do not run again."""
         key = (deployment.job_id, deployment.attempt)
         if key in self.records:
             return self._resize(self.records[key], deployment, now_ns)
-        deployment = replace(deployment, placements=_staying(deployment))
+        running = tuple(each for each in deployment.placements if not (each.completed or each.leaving))
+        if deployment.placements and not running:
+            return DONE
+        deployment = replace(deployment, placements=_staying(replace(deployment, placements=running)))
         spec = deployment.spec
         runs_ns = None if spec.expected_duration_s is None else spec.expected_duration_s * NS_PER_S
         fate = draw_course(self._faults, f"{self.name}/{deployment.name}", self.orders.start_delay_ns, runs_ns)

@@ -280,7 +280,7 @@ class Observer:
             return self._refused(job, attempt, news.refused, news.unfit, news.unasked, news.missing)
         workloads = self._state.seen[key]
         stay = dict.fromkeys(each.cluster for each in attempt.remaining)
-        over = stay.keys() - {each.cluster for each in attempt.holding}
+        over = stay.keys() - {each.cluster for each in attempt.remaining if not each.completed}
         phases = [
             WorkloadPhase.SUCCEEDED if cluster in over else phase_of(workloads.get(cluster), attempt)
             for cluster in stay

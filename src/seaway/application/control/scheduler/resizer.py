@@ -14,7 +14,6 @@ from itertools import count, islice
 import numpy as np
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
@@ -105,7 +104,7 @@ class Resizer:
             more = job.spec.replicas - job.completed - len(attempt.remaining)
             if more < 0:
                 resize = self._shrink(job, attempt, -more)
-            elif more and grows and self._may_grow(job, key):
+            elif more and grows and self._may_grow(job, attempt):
                 self._tried[job_id] = (live.fleet.version, live.clock.monotonic_ns() + AGAIN_NS)
                 resize = self._grow(job, attempt, more)
             else:
@@ -142,7 +141,7 @@ class Resizer:
 
     # More replicas.
 
-    def _may_grow(self, job: JobRecord, key: Key) -> bool:
+    def _may_grow(self, job: JobRecord, attempt: Attempt) -> bool:
         """Report whether a job may get more replicas now: it runs, and nothing that matters failed a moment ago."""
         live, now_ns = self._state, self._state.clock.monotonic_ns()
         version, again_ns = self._tried.get(job.id, (-1, 0))
@@ -153,8 +152,10 @@ class Resizer:
         queue = job.spec.queue
         if live.backfill_of(queue) in (Backfill.NONE, Backfill.CONSERVATIVE) and live.waiting.passes_over(queue):
             return False
-        phases = {one.phase for copy in live.seen[key].values() for one in copy.replicas}
-        return job.spec.starts_in_part or WorkloadPhase.SUCCEEDED not in phases
+        seen = live.seen[attempt.job_id, attempt.number].values()
+        phases = {one.phase for copy in seen for one in copy.replicas}
+        completed = WorkloadPhase.SUCCEEDED in phases or attempt.holding is not attempt.placements
+        return job.spec.starts_in_part or not completed
 
     def _grow(self, job: JobRecord, attempt: Attempt, most: int) -> Resize | None:
         """Place up to `most` more replicas of a job; return None if none fits."""
