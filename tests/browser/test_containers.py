@@ -52,7 +52,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with ApiServer("alpha") as api:
         api.put(gpu_node("alpha-0", 2))
         api.kubeconfig(clusters / "alpha")
-        (folder / "seaway.toml").write_text(f'[clusters]\nkubeconfig_dir = "{clusters}"\n', encoding="utf-8")
+        (folder / "seaway.toml").write_text(
+            f'[clusters]\nkubeconfig_dir = "{clusters}"\n[control]\ninitial_backoff_s = 0.1\n', encoding="utf-8"
+        )
         (folder / "data").mkdir()
         with running(folder / "data", "--config", str(folder / "seaway.toml")) as server:
             job = server.submit(name="train", replicas=2, run={"image": "train:1", "command": ["sleep", "inf"]})
@@ -163,6 +165,36 @@ def test_logs_are_searched_and_downloaded_for_all_replicas(place: Place, browser
         assert saved.value.suggested_filename == "train.log"
         assert "[0] epoch 1\n[0] WARNING: slow\n[0] WARNING: again\n[1] epoch 1\n" in text
         looker.settled(page)
+
+
+def test_the_log_of_an_attempt_that_was_retried_is_chosen(place: Place, browser: Browser) -> None:
+    """Its pods wait until their log is stored. The page follows the latest attempt, or shows an earlier one."""
+    server, api = place.server, place.api
+    job = server.submit(name="retried", retries=1, run={"image": "train:1", "command": ["sleep", "inf"]})
+    server.await_state(job, "running")
+    (pod,) = api.list(PODS, "seaway-default", labels=f"seaway.io/job={job}")
+    name, node = pod["metadata"]["name"], pod["spec"]["containers"][0]["name"]
+    api.write_log("seaway-default", name, "out of memory")
+    ended = {"name": node, "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}
+    api.patch(PODS, "seaway-default", name, {"status": {"phase": "Failed", "containerStatuses": [ended]}}, "status")
+    with looking(browser, place.url, place.tokens["viewer"]) as looker:
+        page = looker.open(f"/jobs/{job}")
+        link = page.locator(".places").get_by_role("link", name="Logs")
+        link.click(timeout=60_000)
+        expect(page).to_have_url(re.compile(f"/jobs/{job}.*attempt=1"))
+        log = page.get_by_role("log")
+        expect(log).to_contain_text("out of memory")
+        number = page.get_by_label("Attempt", exact=True)
+        expect(number).to_have_value("1")
+        number.fill("2")
+        expect(log).not_to_contain_text("out of memory")
+        expect(page).not_to_have_url(re.compile("attempt="))
+        server.await_state(job, "running")
+        (pod,) = api.list(PODS, "seaway-default", labels=f"seaway.io/job={job}")
+        api.write_log("seaway-default", pod["metadata"]["name"], "it fits now")
+        expect(log).to_contain_text("it fits now")
+        looker.settled(page)
+    server.client.delete(f"/api/v1/jobs/{job}")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def storing(folder: Path) -> tuple[Scene, LogStorage]:
     """Return a fleet whose logs are stored, and the task that does so."""
     made = scene()
     made.plane.overview.archive = archive = LogFiles(folder, 1)
-    storage = LogStorage(made.plane.overview, made.plane.store, archive)
+    storage = LogStorage(made.plane.overview, made.plane.store, archive, made.plane.controller)
     storage.run()
     return made, storage
 
@@ -103,6 +103,34 @@ def test_all_containers_and_attempts_are_stored(tmp_path: Path, monkeypatch: pyt
         found(made.job(job_id), 0, "", 9)
 
 
+def test_an_attempt_that_is_retried_is_read_before_its_pods_are_removed(tmp_path: Path) -> None:
+    """They wait for the log of a failed program, but not for ever. Without stored logs, they are removed at once."""
+    made, storage = storing(tmp_path)
+    for reads, waits in ((True, True), (False, True), (False, False)):
+        made.plane.controller.wait_for_logs(log_storage.WAIT_S if waits else 0)
+        job_id = run(made, retries=1)
+        cluster = made.cluster(made.where(job_id))
+        log = made.plane.overview.latest_log(made.job(job_id), 0, "", 1)
+        cluster.fail_copy(job_id, 1, "out of memory")
+        made.plane.settle()
+        assert made.state(job_id) == "queued"
+        assert bool([*made.plane.store.pending_commands()]) == waits
+        if reads:
+            storage.run()
+        else:
+            made.clock.advance_s(log_storage.WAIT_S)
+        made.plane.settle()
+        assert not [*made.plane.store.pending_commands()]
+        with pytest.raises(RejectedError):
+            log.read(100)
+        assert bool(log.stored()) == reads
+        made.clock.advance_s(60)
+        made.plane.settle()
+        assert made.job(job_id).attempt == 2
+        made.plane.jobs.delete(job_id, "ada")
+        made.plane.settle()
+
+
 def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_path: Path) -> None:
     """The position is in the folder. A cluster that does not respond delays no other, and its logs are not stored."""
     made, _ = storing(tmp_path)
@@ -111,7 +139,7 @@ def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_pat
     made.plane.settle()
     (lost,) = (each for each in ended if made.where(each) == "alpha")
     made.cluster("alpha").disconnect()
-    LogStorage(made.plane.overview, made.plane.store, LogFiles(tmp_path, 1)).run()
+    LogStorage(made.plane.overview, made.plane.store, LogFiles(tmp_path, 1), made.plane.controller).run()
     logs = {each: made.plane.overview.latest_log(made.job(each), 0) for each in ended}
     assert {each: bool(log.stored()) for each, log in logs.items()} == {each: each != lost for each in ended}
     with pytest.raises(UnavailableError):

@@ -74,10 +74,10 @@ class Threads:
                     line = _Connection(backend, self._clock, self._random, self._report, self._watch_s)
                     self._lines[backend.cluster] = line
 
-    def give(self, pending_commands: PendingCommand, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
         """See `Dispatcher`."""
         if pending_commands.cluster in self._lines:
-            self._lines[pending_commands.cluster].give(pending_commands, command)
+            self._lines[pending_commands.cluster].give(pending_commands, command, due_ns)
 
     def drop(self, pending_commands: PendingCommand) -> None:
         """See `Dispatcher`."""
@@ -161,9 +161,9 @@ class _Connection:
         for thread in self._threads:
             thread.start()
 
-    def give(self, pending_commands: PendingCommand, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command, due_ns: int) -> None:
         with self._some:
-            self._command_queue.give(pending_commands, command)
+            self._command_queue.give(pending_commands, command, due_ns)
             self._some.notify()
 
     def drop(self, pending_commands: PendingCommand) -> None:

@@ -23,8 +23,8 @@ class Dispatcher(Protocol):
         start and needs its commands again.
         """
 
-    def give(self, pending_commands: PendingCommand, command: Command) -> None:
-        """Queue a command; replace an unsent command of the same attempt.
+    def give(self, pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
+        """Queue a command, due at `due_ns` of the monotonic clock; replace an unsent command of the same attempt.
 
         Commands for disconnected clusters may be dropped. They are queued again when the cluster joins.
         """
@@ -71,9 +71,9 @@ class InPlace:
         self._stopped = True
         self._backends = {}
 
-    def give(self, pending_commands: PendingCommand, command: Command) -> None:
+    def give(self, pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
         """See `Dispatcher`."""
-        self._outboxes.setdefault(pending_commands.cluster, CommandQueue()).give(pending_commands, command)
+        self._outboxes.setdefault(pending_commands.cluster, CommandQueue()).give(pending_commands, command, due_ns)
 
     def drop(self, pending_commands: PendingCommand) -> None:
         """See `Dispatcher`."""

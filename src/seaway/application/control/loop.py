@@ -173,6 +173,16 @@ class Controller:
         known = self._topology.known
         return next((each for each in known.backends if each.cluster == cluster), None) if known else None
 
+    def wait_for_logs(self, seconds: float) -> None:
+        """Let the pods of failed programs stay for some seconds, unless `logs_read` is called before."""
+        self.live.log_wait_ns = int(seconds * 1e9)
+
+    def logs_read(self, job_id: str, attempt: int) -> None:
+        """Remove the pods of an attempt that failed, because its logs were read. Thread-safe."""
+        if (job_id, attempt) in self.live.unread_logs:
+            with self.lock:
+                self.live.logs_read((job_id, attempt))
+
     def require_read(self) -> None:
         """Check that all running workloads are loaded. The caller holds the lock.
 

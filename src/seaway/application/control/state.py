@@ -37,7 +37,7 @@ from seaway.application.records import (
 from seaway.application.transitions import AWAITS_VICTIMS, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import Amounts, capacity_of, total_of
-from seaway.domain.deployment import Deployment, Workload
+from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_state import AttemptState, JobState
@@ -121,6 +121,10 @@ class ControlState:
         Whether missing reports are inconclusive, because too many clusters are or recently were unreachable.
     link_table
         Measurements of links by agents.
+    log_wait_ns
+        Time for which the pods of a failed program wait for `logs_read`, nanoseconds; 0 if logs are not stored.
+    unread_logs
+        Attempts whose pods wait for it.
     stages
         Durations of stages.
     history
@@ -146,6 +150,7 @@ class ControlState:
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
+        self.log_wait_ns = 0
         self.left_ns: dict[str, int] = {}
         self.began_ns: dict[Key, int] = {}
         self.names = Names()
@@ -208,6 +213,7 @@ class ControlState:
         self.recreating: frozenset[str] = frozenset()
         self.scale_reasons: dict[str, tuple[int, str]] = {}
         self.bookings: dict[Key, Allocation] = {}
+        self.unread_logs: set[Key] = set()
         self.networked: set[Key] = set()
         self.seen_version = -1
         self.fleet.empty()
@@ -481,6 +487,7 @@ class ControlState:
         self.restored.pop(key, None)
         self.history.ended(key)
         self.done.discard(key)
+        self.unread_logs.discard(key)
         self.tree.release(key)
         self.fleet.let_go(key)
         if key[0] in self.paired:
@@ -495,7 +502,7 @@ class ControlState:
     def _put_pending_command(self, pending_commands: PendingCommand) -> None:
         key = (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster)
         self.pending_commands[key] = pending_commands
-        self._send(pending_commands)
+        self._send(pending_commands, self._due_ns(pending_commands))
         if pending_commands.job_id in self.waiting:  # its other copy changed with it, before this command was known
             self.consider(pending_commands.job_id)
 
@@ -506,11 +513,34 @@ class ControlState:
             if pending_commands.cluster in joined:
                 self._send(pending_commands)
 
-    def _send(self, pending_commands: PendingCommand) -> None:
+    def _send(self, pending_commands: PendingCommand, due_ns: int = 0) -> None:
         """Send a command, unless it waits for the address of rank 0; it is stored again with that."""
         command = self.command(pending_commands)
         if not (isinstance(command, Deployment) and command.awaits_rank_0):
-            self.dispatcher.give(pending_commands, command)
+            self.dispatcher.give(pending_commands, command, due_ns)
+
+    def _due_ns(self, pending_commands: PendingCommand) -> int:
+        """Return the time of a command by the monotonic clock; 0 for now.
+
+        The pods of a program that failed are removed when their log was read, or some seconds later.
+        """
+        key = (pending_commands.job_id, pending_commands.attempt)
+        copies = self.seen[key].values() if self.log_wait_ns and key in self.seen else ()
+        failed = any(each.phase is WorkloadPhase.FAILED and each.cause is Cause.WORKLOAD for each in copies)
+        if pending_commands.verb is not Verb.DELETE or not failed:
+            return 0
+        self.unread_logs.add(key)
+        return self.clock.monotonic_ns() + self.log_wait_ns
+
+    def logs_read(self, key: Key) -> None:
+        """Remove the pods of an attempt whose logs were read."""
+        if key in self.unread_logs:
+            self.unread_logs.discard(key)
+            attempt = self.attempts.get(key)
+            for cluster in attempt.clusters if attempt else ():
+                pending_commands = self.pending_commands.get((*key, cluster))
+                if pending_commands and pending_commands.verb is Verb.DELETE:
+                    self.dispatcher.give(pending_commands, self.command(pending_commands))
 
     def awaiting_rank_0(self, attempt: Attempt) -> Sequence[str]:
         """Return the clusters whose commands wait for the address of rank 0."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from time import monotonic, thread_time
 
+from seaway.application.control.loop import Controller
 from seaway.application.fleet.overview import MAX_LINES, Overview
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import MAX_ROWS, Store
@@ -22,6 +23,9 @@ RUN_S = 2.0
 
 RUN_CPU_S = 0.25
 """Maximum CPU time of a run, seconds: 5 % of a core, also while hundreds of jobs end each second."""
+
+WAIT_S = 15.0
+"""Time for which the pods of a failed program stay until their log is read, seconds."""
 
 MAX_REPLICAS = 16
 """Maximum number of replicas of a job whose logs are stored."""
@@ -51,10 +55,13 @@ def side_containers(runtime: Runtime) -> list[str]:
 class LogStorage:
     """Scheduled task that follows the events of jobs, and stores the logs of attempts that ended.
 
-    A restart continues with the events since the last run. Logs that a cluster does not return are not retried.
+    A restart continues with the events since the last run. Logs that a cluster does not return are not retried. The
+    pods of a program that failed wait for it, so that it also reads the log of an attempt that is retried at once.
     """
 
-    def __init__(self, overview: Overview, store: Store, archive: LogArchive) -> None:
+    def __init__(self, overview: Overview, store: Store, archive: LogArchive, controller: Controller) -> None:
+        self._controller = controller
+        controller.wait_for_logs(WAIT_S)
         self._overview, self._store, self._archive = overview, store, archive
         self._ended: deque[tuple[str, int]] = deque(maxlen=MAX_QUEUED)
         self._unreachable: set[str] = set()
@@ -65,7 +72,9 @@ class LogStorage:
         self._unreachable.clear()
         until_s, until_cpu_s = monotonic() + RUN_S, thread_time() + RUN_CPU_S
         while self._ended and monotonic() < until_s and thread_time() < until_cpu_s:
-            self._put(*self._ended.popleft())
+            job_id, attempt = self._ended.popleft()
+            self._put(job_id, attempt)
+            self._controller.logs_read(job_id, attempt)
 
     def _follow(self) -> None:
         before = position = self._archive.position

@@ -248,7 +248,7 @@ def _log_storage(limit_mib: int, folder: Path, plane: ControlPlane) -> list[Duty
     if not limit_mib:
         return []
     plane.overview.archive = archive = LogFiles(folder, limit_mib)
-    storage = LogStorage(plane.overview, plane.store, archive)
+    storage = LogStorage(plane.overview, plane.store, archive, plane.controller)
     return [Duty("job_logs", log_storage.INTERVAL_S, storage.run)]
 
 

@@ -139,6 +139,7 @@ class Log(Tab):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
         self._replica = addresses.number_of(visit.query.get("replica", ""), job.replicas)
+        self._attempt = addresses.number_of(visit.query.get("attempt", ""), job.attempt + 1)  # 0 for the latest
         self._container = visit.query.get("container", "")
         self._contains = visit.query.get("contains", "")
         self._together = job.replicas > 1 and visit.query.get("replicas") == "all"
@@ -151,6 +152,10 @@ class Log(Tab):
         """Draw the empty tab."""
         words = self.words
         with ui.element("div").classes("filters"):
+            self._number_of_attempt = ui.number(words("Attempt"), min=1, precision=0).props("outlined dense")
+            self._number_of_attempt.classes("filter")
+            self._show_attempt()
+            self._number_of_attempt.on_value_change(lambda event: self._choose_attempt(event.value))
             if self.job.replicas > 1:
                 most = self.job.replicas - 1
                 self._number = ui.number(words("Replica"), value=self._replica, min=0, max=most, precision=0)
@@ -194,11 +199,18 @@ class Log(Tab):
         """Read the log again for a new attempt, when the job stops, or if the previous state had no log."""
         before = self.job
         await super().callback(job)
+        self._show_attempt()
         if self.is_open and before.state != job.state and not (self._shown and self._runs()):
             await self.open()
 
     def _runs(self) -> bool:
-        return JobState(self.job.state).placed
+        """Report whether the log of the chosen attempt gets more lines."""
+        return JobState(self.job.state).placed and self._attempt in (0, self.job.attempt)
+
+    def _show_attempt(self) -> None:
+        self._number_of_attempt.max = self.job.attempt
+        self._number_of_attempt.set_value(self._attempt or self.job.attempt)
+        self._number_of_attempt.set_visibility(self.job.attempt > 1)
 
     async def _list_containers(self, turn: Turn) -> None:
         """Show the containers of the replica to choose from if its cluster reports several."""
@@ -213,7 +225,14 @@ class Log(Tab):
         self._containers.set_visibility(len(names) > 1)
 
     def _call(self, replica: int, tail: int, contains: str = "") -> Call[str]:
-        return jobs.logs(self.job.id, replica=replica, container=self._container, tail=tail, contains=contains)
+        return jobs.logs(
+            self.job.id,
+            replica=replica,
+            container=self._container,
+            tail=tail,
+            contains=contains,
+            attempt=self._attempt,
+        )
 
     async def _read(self, stream: _Stream) -> None:
         """Follow the end of a log. After the job stops, read the log once; keep the current lines if that fails."""
@@ -291,13 +310,15 @@ class Log(Tab):
             label = f"[{stream.replica}] " if self._together else ""
             texts.append("".join(f"{label}{line}\n" for line in text.splitlines()))
         replica = "" if self._together or self.job.replicas == 1 else f"-{self._replica}"
-        name = "-".join(filter(None, (f"{self.job.name}{replica}", self._container)))
+        attempt = f"attempt-{self._attempt}" if self._attempt else ""
+        name = "-".join(filter(None, (f"{self.job.name}{replica}", self._container, attempt)))
         ui.download.content("".join(texts), f"{name}.log", "text/plain")
 
     def _note_choice(self) -> None:
         self.retained = {
             "replica": str(self._replica) if self._replica and not self._together else None,
             "replicas": "all" if self._together else None,
+            "attempt": str(self._attempt) if self._attempt else None,
             "container": self._container or None,
             "contains": self._contains or None,
         }
@@ -306,6 +327,13 @@ class Log(Tab):
         chosen = int(replica or 0)
         if 0 <= chosen < self.job.replicas and chosen != self._replica:
             self._replica = chosen
+            await self._restart()
+
+    async def _choose_attempt(self, number: float | None) -> None:
+        """Show the log of an earlier attempt, or follow the latest one and those after it."""
+        chosen = int(number or 0)
+        if 1 <= chosen <= self.job.attempt and chosen != (self._attempt or self.job.attempt):
+            self._attempt = chosen if chosen < self.job.attempt else 0
             await self._restart()
 
     async def _choose_all(self, *, together: bool) -> None:
