@@ -34,6 +34,7 @@ WHOLE = (
     ("/settings?section=users", ".panel tbody tr"),
     ("/settings?section=provider", ".panel"),
     ("/settings?section=notifications", ".fragment-messages"),
+    ("/settings?section=workdirs", ".fragment-workdirs"),
     ("/settings?section=audit", ".panel tbody tr"),
 )
 """Pages of an admin, with their required content."""

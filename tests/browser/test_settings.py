@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import expect
 
+from seaway.client.sync import Client
+from seaway.client.workdirs import send_folder
 from tests.browser.conftest import Look
 from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 
@@ -73,3 +78,36 @@ def test_users_are_shown_with_their_last_use(look: Look, theme: str, language: s
         looker.go(page, "/settings?section=provider")
         expect(page.get_by_text("[oidc]")).to_be_visible()
         assert hindrances(page) == []
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_archives_are_listed_and_deleted_unless_a_job_needs_them(
+    look: Look, demo: Running, tmp_path: Path, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """The page has the archives of a tenant, with their sizes and those who sent them. One in use cannot be deleted."""
+    token = demo.client.headers["authorization"].removeprefix("Bearer ")
+    with Client(str(demo.client.base_url), token) as client:
+        (tmp_path / "train.py").write_text(f"print('{theme}')", encoding="utf-8")
+        needed = send_folder(client, tmp_path)
+        (tmp_path / "more.py").write_text("print(2)", encoding="utf-8")
+        other = send_folder(client, tmp_path)
+    job = demo.submit(name="needs-folder", workdir=needed, run={"image": "train:1", "command": ["python", "train.py"]})
+    delete = {"en": "Delete", "zh": "删除"}[language]
+    short = [each.removeprefix("sha256:")[:12] for each in (needed, other)]
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/settings?section=workdirs")
+        rows = [page.locator(".fragment-workdirs tr", has_text=each) for each in short]
+        expect(rows[0].get_by_role("button")).to_have_count(0)
+        expect(rows[1]).to_contain_text("0.")
+        keep_screen(page, f"workdirs-{theme}-{language}-{size[0]}")
+        assert hidden_sideways(page) == []
+        assert hindrances(page) == []
+        rows[1].get_by_role("button").click()
+        page.get_by_role("dialog").get_by_role("button", name=delete).click()
+        expect(rows[1]).to_have_count(0)
+        expect(rows[0]).to_be_visible()
+    with look() as looker:  # an admin chooses the tenant
+        page = looker.open("/settings?section=workdirs&tenant=default")
+        expect(page.locator(".fragment-workdirs")).to_contain_text(short[0])
+        expect(page.get_by_role("combobox")).to_have_count(1)
+    demo.client.delete(f"/api/v1/jobs/{job}")

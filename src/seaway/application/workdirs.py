@@ -25,6 +25,7 @@ from seaway.application.writer import Writer
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
 from seaway.domain.runtime import ARCHIVE
+from seaway.domain.units import size_text
 
 PREFIX = "swd"
 """Begin of the tokens with which pods fetch an archive."""
@@ -43,11 +44,6 @@ AT_ONCE = 16
 
 Key = tuple[str, str]
 """Tenant and digest of an archive."""
-
-
-def size_text(size: int) -> str:
-    """Format a number of bytes."""
-    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{max(size / 1024, 0.1):,.1f} KiB"
 
 
 class Workdirs:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from seaway.client.calls.workdirs import complete_workdir, send_workdir_part, workdirs
 from seaway.client.connection import import_httpx, trusted
 from seaway.client.errors import RejectedError, UnavailableError
+from seaway.domain.units import size_text
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -190,17 +191,15 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
 
 
 def _too_large(folder: Path, found: list[Entry], limit_bytes: int) -> RejectedError:
-    largest = ", ".join(f"{each.path} ({_size(each.size)})" for each in nlargest(SHOWN, found, lambda each: each.size))
-    total = _size(sum(each.size for each in found))
+    largest = ", ".join(
+        f"{each.path} ({size_text(each.size)})" for each in nlargest(SHOWN, found, lambda each: each.size)
+    )
+    total = size_text(sum(each.size for each in found))
     return RejectedError(
-        f"{folder} has {total} in {len(found):,} files, and its archive may have {_size(limit_bytes)}. "
+        f"{folder} has {total} in {len(found):,} files, and its archive may have {size_text(limit_bytes)}. "
         f"List what jobs do not need in {IGNORE_FILES[0]}. Largest: {largest}",
         where="workdir",
     )
-
-
-def _size(size: int) -> str:
-    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 19 else f"{size / (1 << 10):,.1f} KiB"
 
 
 def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Progress | None = None) -> str:

@@ -219,6 +219,11 @@ def memory_text(mib: int) -> str:
     return f"{mib}Mi"
 
 
+def size_text(size: int) -> str:
+    """Format a number of bytes, such as that of a file."""
+    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{max(size / 1024, 0.1):,.1f} KiB"
+
+
 def cpu_text(milli: int) -> str:
     """Format CPU as whole cores if exact, else as thousandths."""
     return f"{milli}m" if milli % 1000 else str(milli // 1000)

@@ -15,6 +15,7 @@ from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.runtime import ARCHIVE
+from seaway.domain.units import size_text
 
 if TYPE_CHECKING:
     from seaway.client.sync import Client
@@ -41,7 +42,6 @@ def workdir() -> None:
 @app.command("list")
 def list_workdirs(context: typer.Context, tenant: TenantOption = "", output: OutputOption = Output.TABLE) -> None:
     """List the stored archives of a tenant, the last used first."""
-    from seaway.application.workdirs import size_text
     from seaway.cli.errors import note
     from seaway.client.calls.workdirs import workdirs as call
     from seaway.terminal.tables import Column, Rows

@@ -1,4 +1,4 @@
-"""Settings page: tokens, clusters, gateways, the audit log and the server."""
+"""Settings page: tokens, clusters, gateways, archives, the audit log and the server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from nicegui import ui
 
 from seaway import __version__
-from seaway.client.calls import fleet, jobs, joins, network, service, tenancy
+from seaway.client.calls import fleet, jobs, joins, network, service, tenancy, workdirs
 from seaway.client.calls import service as access
 from seaway.domain.errors import SeawayError
+from seaway.domain.tenancy import DEFAULT
+from seaway.domain.units import size_text
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.joining import REFRESH_S as JOINS_REFRESH_S
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from seaway.wire.joins import JoinList
     from seaway.wire.network_views import AgentList
     from seaway.wire.tokens import AuditPage, TokenList, TokenOut, UserList
+    from seaway.wire.workdirs import WorkdirList
 
 
 SLOW_REFRESH_S = 3.0
@@ -287,6 +290,64 @@ async def show_gateways(visit: Visit) -> None:
     await visit.follow(network.agents(), on_agents, CLUSTERS_REFRESH_S)
 
 
+async def show_workdirs(visit: Visit) -> None:
+    """Show the archives of a tenant with working directories of jobs, and follow changes."""
+    every = [] if visit.who.tenant else [each.name for each in (await visit.ask(tenancy.tenants())).tenants]
+    await _Workdirs(visit, every).follow()
+
+
+class _Workdirs:
+    """Section with archives of one visitor, who may choose one of several tenants."""
+
+    def __init__(self, visit: Visit, tenants: list[str]) -> None:
+        self._visit, words, wanted = visit, visit.words, visit.query.get("tenant", "")
+        self._tenant = visit.who.tenant or (wanted if wanted in tenants else DEFAULT)
+        self._latest = Latest(visit)
+        with ui.element("div").classes("panel-head"):
+            ui.label(words("Working directories")).props("role=heading aria-level=2").classes("panel-title")
+            if tenants:
+                chosen = ui.select(tenants, label=words("Tenant"), value=self._tenant, on_change=self._choose)
+                chosen.props("outlined dense options-dense").classes("filter")
+        self._fragment = Fragment("workdirs", words)
+        on_act(self._fragment, self._act)
+
+    async def follow(self) -> None:
+        """Show the archives of the chosen tenant."""
+        turn = self._latest.begin()
+        with self._fragment.element:
+            await turn.follow(workdirs.workdirs(tenant=self._tenant), self._received, SLOW_REFRESH_S)
+
+    def _received(self, value: WorkdirList) -> None:
+        rows = [
+            {"archive": each, "name": _short(each.digest), "size": size_text(each.size_bytes)}
+            for each in value.workdirs
+        ]
+        sizes = {"used": value.used_bytes, "quota": value.quota_bytes, "most": value.limit_bytes}
+        self._fragment.show(rows=rows, **{name: size_text(size) for name, size in sizes.items()})
+
+    async def _choose(self, event: Any) -> None:  # noqa: ANN401  # event type of the library
+        self._tenant = event.value
+        self._visit.keep(tenant=self._tenant)
+        await self.follow()
+
+    def _act(self, act: str, digest: str) -> None:
+        words, tenant, name = self._visit.words, self._tenant, _short(digest)
+
+        async def delete() -> None:
+            await self._visit.ask(workdirs.delete_workdir(digest, tenant=tenant))
+            self._visit.ask_again(workdirs.workdirs(tenant=tenant))
+            notify(words("Archive {name} is removed", name=name))
+
+        if act == "delete":
+            text = words("Jobs that ended cannot be retried without it. This cannot be undone.")
+            confirm(words, words("Delete archive {name}?", name=name), text, words("Delete"), delete)
+
+
+def _short(digest: str) -> str:
+    """Return the begin of a digest."""
+    return digest.removeprefix("sha256:")[:12]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Section of the page, with its own address.
@@ -321,6 +382,7 @@ def _sections(words: Words) -> list[Section]:
         Section("clusters", words("Clusters"), "viewer", show_clusters),
         Section("gateways", words("Gateways"), "operator", show_gateways),
         Section("notifications", words("Notifications"), "user", show_notifications),
+        Section("workdirs", words("Working directories"), "user", show_workdirs),
         Section("audit", words("Audit log"), "admin", show_audit),
         Section("server", words("Server"), "viewer", _show_server),
     ]

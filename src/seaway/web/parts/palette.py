@@ -265,6 +265,7 @@ def pages_of_settings(visit: Visit) -> Iterator[Found]:
         ("provider", words("Single sign-on"), "admin"),
         ("gateways", words("Gateways"), "operator"),
         ("notifications", words("Notifications"), "user"),
+        ("workdirs", words("Working directories"), "user"),
         ("audit", words("Audit log"), "admin"),
         ("server", words("Server"), "viewer"),
     ):
