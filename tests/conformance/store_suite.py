@@ -35,7 +35,7 @@ from seaway.application.records import (
 from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
-from seaway.domain.job_spec import following_id
+from seaway.domain.job_spec import decode, following_id
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, NotifierState, Occasion
 from seaway.domain.queues import Backfill, Order, Queue
@@ -199,7 +199,6 @@ def lists_are_sorted_by_any_column(opening: Opening) -> None:
         (JobSort.STARTED, (0, 1, 3, 2)),
         (JobSort.ENDED, (3, 0, 2, 1)),
         (JobSort.DURATION, (3, 0, 1, 2)),
-        (JobSort.GPU_HOURS, (3, 2, 0, 1)),
     ):
         wanted = JobFilter(sort=sort, now_ns=now_ns)
         assert [jobs.index(each) for each in store.jobs(wanted, 9)] == list(ascending), sort
@@ -211,26 +210,26 @@ def lists_are_sorted_by_any_column(opening: Opening) -> None:
         jobs[at] for at in (1, 0, 3, 2)
     ]
     assert store.jobs(JobFilter(ended_from_ns=NOW_NS + 6, ended_until_ns=NOW_NS + 9), 9) == [jobs[3]]
-    ms = 3_600_000
-    times = store.gpu_times([*(job.id for job in jobs), make.draw_id()], now_ns)
-    assert list(times.values()) == [2500 * ms, 3000 * ms, 0, 0, 0]
     held: dict[int, list[tuple[int, int | None]]] = {at: [] for at in range(4)}
-    for use in store.held_uses(JobFilter()):
+    for use in store.held_uses():
         held[[job.id for job in jobs].index(use.job_id)].append((use.amounts.get("gpus", 0), use.ended_ns))
     assert {at: sorted(uses) for at, uses in held.items()} == {
         0: [(500, NOW_NS + hour_ns), (2000, NOW_NS + hour_ns)],
         1: [(1000, None)],
-        2: [(0, 0)],
+        2: [],
         3: [(0, NOW_NS + hour_ns)],
     }
-    recent = store.held_uses(JobFilter(array=None), NOW_NS + hour_ns + 1, tasks=False)
+    recent = store.held_uses(NOW_NS + hour_ns + 1)
     assert [(use.job_id, use.placements) for use in recent] == [(jobs[1].id, attempts[2].placements)]
+    assert [store.count_ended(NOW_NS + hour_ns + later) for later in (0, 1)] == [0, 3]
+    numbers = store.job_numbers(JobFilter(sort=JobSort.GPU_HOURS, named="b"))
+    assert set(numbers) == {decode(jobs[at].id) for at in (0, 2)}
     found = store.jobs(JobFilter(ids=(jobs[2].id, jobs[0].id)), 9)
     assert {job.id for job in found} == {jobs[2].id, jobs[0].id}
 
 
 def array_tasks_count_for_their_array(opening: Opening) -> None:
-    """The GPU time of an array is that of its tasks, in lists and on its own."""
+    """An array has the uses of its tasks."""
     store = led(opening)
     array = make.job_record(id=IDS.generate(NOW_NS, 5), spec=make.spec("sweep", array=task_array("0-3")))
     tasks = [array.task(index) for index in (0, 1)]
@@ -239,16 +238,10 @@ def array_tasks_count_for_their_array(opening: Opening) -> None:
     for job, gpus in ((tasks[0], 1000), (tasks[1], 4000), (other, 3000)):
         made = make.attempt_of(job, created_ns=NOW_NS, ended_ns=NOW_NS + 10**9, amounts={"gpus": gpus})
         store_all(store, Change(insert=[replace(made, state=AttemptState.ENDED)]))
-    assert store.gpu_times([array.id, other.id], NOW_NS) == {array.id: 5000 * 1000, other.id: 3000 * 1000}
-    assert store.jobs(JobFilter(sort=JobSort.GPU_HOURS, descending=True), 9) == [array, other]
-    uses = store.held_uses(JobFilter(ids=(array.id,), array=None))
-    assert sorted((use.job_id, use.amounts.get("gpus", 0)) for use in uses) == [
-        (array.id, 0),
-        (array.id, 1000),
-        (array.id, 4000),
-    ]
-    own = store.held_uses(JobFilter(ids=(array.id, tasks[1].id), array=None), tasks=False)
-    assert sorted((use.job_id, use.amounts.get("gpus", 0)) for use in own) == [(array.id, 0), (tasks[1].id, 4000)]
+    for wanted in (array, tasks[1]):
+        uses = store.held_uses(job_ids=(wanted.id,))
+        held = [1000, 4000] if wanted is array else [4000]
+        assert sorted((use.job_id, use.amounts["gpus"]) for use in uses) == [(array.id, gpus) for gpus in held]
 
 
 def filters_follow_changes(opening: Opening) -> None:

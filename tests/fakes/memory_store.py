@@ -217,8 +217,7 @@ class MemoryStore:
         found = [row for row in self._rows(JobRecord) if _wanted(row, wanted)]
         if wanted.sort:
             found.sort(key=lambda row: row.id, reverse=True)
-            times = self.gpu_times([row.id for row in found], wanted.now_ns)
-            values = {row.id: _sort_value(row, wanted, times[row.id]) for row in found}
+            values = {row.id: _sort_value(row, wanted) for row in found}
             known = [row for row in found if values[row.id] is not None]
             known.sort(key=lambda row: values[row.id], reverse=wanted.descending)
             if wanted.descending:  # jobs with equal values stay from new to old
@@ -227,15 +226,9 @@ class MemoryStore:
             return found[wanted.offset : wanted.offset + min(limit, MAX_ROWS)]
         return sorted(found, key=lambda row: row.id, reverse=not wanted.array)[: min(limit, MAX_ROWS)]
 
-    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
-        """Return the GPU times of jobs."""
-        owners = {row.id: row.array or row.id for row in self._rows(JobRecord)}
-        found = dict.fromkeys(job_ids, 0)
-        for row in self._rows(Attempt):
-            if (owner := owners.get(row.job_id)) in found:
-                lasted_ns = (now_ns if row.ended_ns is None else row.ended_ns) - row.created_ns
-                found[owner] += row.amounts.get("gpus", 0) * (lasted_ns // 1_000_000)
-        return found
+    def job_numbers(self, wanted: JobFilter) -> list[int]:
+        """Return the numbers of the IDs of all jobs of a filter."""
+        return [ids.decode(row.id) or 0 for row in self._rows(JobRecord) if _wanted(row, wanted)]
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -268,18 +261,19 @@ class MemoryStore:
             if row.ended_ns is not None and row.ended_ns >= since_ns and (job := self.job(row.job_id)):
                 yield EndedUse(job.spec.queue, job.spec.tenant, row.amounts, row.created_ns, row.ended_ns)
 
-    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
-        """Return what the attempts of jobs hold or held."""
-        for job in [row for row in self._rows(JobRecord) if _wanted(row, wanted)]:
-            names, found = (job.id, job.spec.queue, job.spec.tenant), False
-            for row in self._rows(Attempt):
-                holder = self.job(row.job_id)
-                if row.job_id == job.id or (tasks and holder and holder.array == job.id):
-                    found = found or row.job_id == job.id
-                    if row.ended_ns is None or row.ended_ns >= since_ns:
-                        yield HeldUse(*names, row.amounts, row.placements, row.created_ns, row.ended_ns)
-            if not found and not since_ns:
-                yield HeldUse(*names, ended_ns=0)
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+        """Return what attempts hold or held."""
+        for row in self._rows(Attempt):
+            job = self.job(row.job_id)
+            if not job or (job_ids and not {job.id, job.array} & {*job_ids}):
+                continue
+            if row.ended_ns is None or row.ended_ns >= since_ns:
+                where = (job.array or job.id, job.spec.queue, job.spec.tenant)
+                yield HeldUse(*where, row.amounts, row.placements, row.created_ns, row.ended_ns)
+
+    def count_ended(self, before_ns: int) -> int:
+        """Count the attempts that ended before a time."""
+        return sum(row.ended_ns is not None and row.ended_ns < before_ns for row in self._rows(Attempt))
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the latest completed jobs."""
@@ -657,7 +651,7 @@ def _newest_first(rows: Iterable[JobRecord]) -> list[JobRecord]:
     return sorted(rows, key=lambda row: row.id, reverse=True)
 
 
-def _sort_value(row: JobRecord, wanted: JobFilter, gpu_time: int) -> Any:  # noqa: ANN401  # a number or a text
+def _sort_value(row: JobRecord, wanted: JobFilter) -> Any:  # noqa: ANN401  # a number or a text
     """Return the value by which a list is sorted; None for a job without one."""
     started_ns, ended_ns = row.started_ns, row.ended_ns
     until_ns = wanted.now_ns if ended_ns is None else ended_ns
@@ -671,7 +665,6 @@ def _sort_value(row: JobRecord, wanted: JobFilter, gpu_time: int) -> Any:  # noq
         JobSort.STARTED: started_ns,
         JobSort.ENDED: ended_ns,
         JobSort.DURATION: None if started_ns is None else until_ns - started_ns,
-        JobSort.GPU_HOURS: gpu_time,
     }
     return values[wanted.sort] if wanted.sort else None
 

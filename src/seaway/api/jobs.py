@@ -228,7 +228,7 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     now_ns = pipeline.plane.clock.now_ns()
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
     store, costs = pipeline.plane.store, pipeline.plane.overview.costs
-    if wanted.sort is JobSort.COST:
+    if wanted.sort in (JobSort.COST, JobSort.GPU_HOURS):
         rows, counts = await pipeline.threads.heavy(_ranked, store, costs, wanted, query.limit)
     else:
         rows, counts = await pipeline.threads.read(_listed, store, wanted, query.limit)
@@ -236,16 +236,13 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     if len(rows) == query.limit:
         following = page_token(str(wanted.offset + query.limit) if wanted.sort else rows[-1].id)
     jobs = [job_fields(row, counts.get(row.id)) for row in rows]
-    if query.gpu_hours:
-        times = await pipeline.threads.read(store.gpu_times, [row.id for row in rows], now_ns)
-        jobs = [{**job, "gpu_hours": round(times[job["id"]] / MILLI_MS_PER_GPU_HOUR, 3)} for job in jobs]
-    if query.cost:
+    if query.gpu_hours or query.cost:
         cost_of = await pipeline.threads.read(costs.of_jobs, [row.id for row in rows])
-        jobs = [{**job, "cost": cost_fields(cost_of[job["id"]])} for job in jobs]
+        for job in jobs:
+            cost = cost_of[job["id"]]
+            job.update({"gpu_hours": round(cost.gpu_hours, 3)} if query.gpu_hours else {})
+            job.update({"cost": cost_fields(cost)} if query.cost else {})
     return json_reply({"jobs": jobs, "next": following})
-
-
-MILLI_MS_PER_GPU_HOUR = 1000 * 3_600_000
 
 
 def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
@@ -255,8 +252,8 @@ def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord
 
 
 def _ranked(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
-    """Return a page of jobs by cost, as `_listed` does."""
-    ids = tuple(costs.ranked(wanted)[wanted.offset : wanted.offset + limit])
+    """Return a page of jobs by cost or GPU-hours, as `_listed` does."""
+    ids = tuple(costs.ranked(wanted, limit))
     found = {row.id: row for row in (store.jobs(JobFilter(ids=ids, array=None), limit) if ids else ())}
     rows = [found[job_id] for job_id in ids if job_id in found]
     return rows, store.task_counts([row.id for row in rows if row.is_array])

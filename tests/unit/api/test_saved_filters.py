@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from seaway.application.changes import Change, Outcome
+from seaway.application.fleet.costs import Costs
+from seaway.application.ports.store import JobFilter, JobSort, Retention
 from seaway.application.saved_filters import MAX_FILTERS
+from seaway.domain.job_state import AttemptState, JobState
+from tests.fakes import records as make
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
@@ -106,3 +114,41 @@ async def test_costs_are_prices_times_held_time(rig: Rig) -> None:
             costs = {each.get("queue", each.get("tenant")): each["cost"] for each in sums}
             assert float(costs["default"]["cost"]) == pytest.approx(total, rel=0.01)
             assert costs["default"]["unpriced_gpu_hours"] == 0
+
+
+def test_costs_follow_attempts_that_end_and_prices_that_change(rig: Rig) -> None:
+    """Sums follow new attempts, those that are stored late, removed ones, and changed prices."""
+    costs, hour_ns = rig.plane.overview.costs, 3600 * 10**9
+
+    def ended(name: str, gpus: int, ended_ns: int) -> None:
+        job = make.job_record(spec=make.spec(name), state=JobState.COMPLETED, ended_ns=ended_ns)
+        where = (replace(make.attempt_of(job).placements[0], cluster="a"),)
+        held: dict[str, Any] = {"placements": where, "amounts": {"gpus": gpus, "gpus/T4": gpus}}
+        at: dict[str, Any] = {"created_ns": ended_ns - hour_ns, "ended_ns": ended_ns, "state": AttemptState.ENDED}
+        assert rig.store.commit([Change(insert=[job, make.attempt_of(job, **held, **at)])]) == [Outcome.STORED]
+
+    def ranked() -> list[str]:
+        rig.clock.advance_s(61)
+        fresh = Costs(rig.plane.controller, rig.store)
+        for sort in (JobSort.COST, JobSort.GPU_HOURS):
+            wanted = JobFilter(sort=sort, descending=True)
+            assert costs.ranked(wanted, 9) == fresh.ranked(wanted, 9)
+        assert costs.by_lane() == fresh.by_lane()
+        rows = map(rig.store.job, costs.ranked(JobFilter(sort=JobSort.GPU_HOURS), 9))
+        return [row.spec.name for row in rows if row]
+
+    now_ns = rig.clock.now_ns()
+    ended("old", 3000, now_ns - 90 * 24 * hour_ns)
+    ended("b", 2000, now_ns - 10**9)
+    assert ranked() == ranked() == ["b", "old"]
+    ended("new", 1000, rig.clock.now_ns())
+    assert ranked() == ranked() == ["new", "b", "old"]
+    ended("late", 4000, now_ns - hour_ns)
+    assert ranked() == ["new", "b", "old", "late"]
+    rig.plane.operations.set_facts("a", lambda facts: replace(facts, prices={"T4": 5_000_000}), "ada")
+    rig.step()
+    ranked()
+    rig.store.prune(Retention(30 * 24 * hour_ns, None, None, None), rig.clock.now_ns())
+    assert ranked() == ["new", "b", "late"]
+    (cost,) = costs.by_lane().values()
+    assert cost.micros == 7 * 5_000_000

@@ -198,12 +198,10 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
 
 
 def read_held_use(row: Sequence[Any]) -> HeldUse:
-    """Decode the columns of `statements.held_uses`. Jobs without attempts have null in the last ones."""
-    job_id, _, _, queue, tenant, amounts, placements, created_ns, ended_ns = row
-    if created_ns is None:
-        return HeldUse(ids.encode(job_id), queue, tenant, ended_ns=0)
+    """Decode the columns of `statements.held_uses`."""
+    owner, _, _, queue, tenant, amounts, placements, created_ns, ended_ns = row
     found = _PLACEMENTS.validate_json(placements)
-    return HeldUse(ids.encode(job_id), queue, tenant, read_amounts(amounts), found, created_ns, ended_ns)
+    return HeldUse(ids.encode(owner), queue, tenant, read_amounts(amounts), found, created_ns, ended_ns)
 
 
 def pending_command_row(row: PendingCommand) -> Row:

@@ -14,9 +14,6 @@ from typing import Any, Protocol
 
 from sqlalchemy import BigInteger, ColumnElement, Integer, Select, Table, and_, case, func, or_, select, union_all
 from sqlalchemy.engine import Dialect
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
 from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy.codec import Row
@@ -24,8 +21,6 @@ from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_CLUSTERS, JOB_LABELS
 from seaway.application.ports.store import JobFilter, JobSort
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
-
-NS_PER_MS = 1_000_000
 
 MOST = 512
 """Maximum number of rows in one statement."""
@@ -227,53 +222,17 @@ SPEC_ID = case((JOBS.c.array_id == 0, JOBS.c.id), else_=JOBS.c.array_id)
 """ID of the job that has the spec of a job: itself, or the array of a task."""
 
 
-class _GpusOf(FunctionElement[int]):
-    """GPUs in the amounts of an attempt, thousandths; null if none are stored."""
-
-    name = "gpus_of"
-    type = BigInteger()
-    inherit_cache = True
-
-
-@compiles(_GpusOf)
-def _gpus_of(element: _GpusOf, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401  # SQLAlchemy's own
-    amounts = compiler.process(element.clauses, **options)
-    if compiler.dialect.name == "postgresql":
-        return f"CAST(CAST({amounts} AS json)->>'gpus' AS bigint)"
-    return f"CAST(JSON_EXTRACT({amounts}, '$.gpus') AS {'SIGNED' if compiler.dialect.name == 'mysql' else 'INTEGER'})"
-
-
-def _gpu_time(now_ns: int) -> ColumnElement[int]:
-    """Return the sum of the GPUs of attempts times their durations, thousandths times milliseconds."""
-    lasted_ms = (func.coalesce(ATTEMPTS.c.ended_ns, now_ns) - ATTEMPTS.c.created_ns) // NS_PER_MS
-    return func.coalesce(func.sum(func.coalesce(_GpusOf(ATTEMPTS.c.amounts), 0) * lasted_ms), 0)
-
-
-def gpu_times(numbers: Sequence[int], now_ns: int) -> Question:
-    """Return the query for the GPU times of jobs, and of arrays with their tasks."""
-    owner = SPEC_ID.label("owner")
-    return (
-        select(owner, _gpu_time(now_ns))
-        .join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
-        .where(or_(JOBS.c.id.in_(numbers), JOBS.c.array_id.in_(numbers)))
-        .group_by("owner")
-    )
-
-
-def held_uses(wanted: JobFilter, since_ns: int, *, of_tasks: bool) -> tuple[Question, tuple[ColumnElement[int], ...]]:
-    """Return the query for the uses of jobs, or of the tasks of arrays, and the columns by which its pages follow."""
-    owner = JOBS.c.id
-    question = _drawn(wanted, select(owner), _conditions(wanted), _states(wanted))
-    holder = owner
-    if of_tasks:
-        tasks = JOBS.alias("tasks")
-        question, holder = question.join(tasks, tasks.c.array_id == owner), tasks.c.id
-    lasts = or_(ATTEMPTS.c.ended_ns.is_(None), ATTEMPTS.c.ended_ns >= since_ns)
-    question = question.join(ATTEMPTS, and_(ATTEMPTS.c.job_id == holder, lasts), isouter=not (of_tasks or since_ns))
-    number = func.coalesce(ATTEMPTS.c.number, 0)
-    columns = (ATTEMPTS.c.amounts, ATTEMPTS.c.placements, ATTEMPTS.c.created_ns, ATTEMPTS.c.ended_ns)
-    order = (holder, number)
-    return question.add_columns(holder, number, JOBS.c.queue, JOBS.c.tenant, *columns).order_by(*order), order
+def held_uses(since_ns: int, numbers: Sequence[int]) -> tuple[Question, tuple[ColumnElement[int], ...]]:
+    """Return the query for the uses of attempts, and the columns by which its pages follow."""
+    order = (ATTEMPTS.c.job_id, ATTEMPTS.c.number)
+    held = (JOBS.c.queue, JOBS.c.tenant, ATTEMPTS.c.amounts, ATTEMPTS.c.placements)
+    question = select(SPEC_ID, *order, *held, ATTEMPTS.c.created_ns, ATTEMPTS.c.ended_ns)
+    question = question.join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id).order_by(*order)
+    if since_ns:
+        question = question.where(or_(ATTEMPTS.c.ended_ns.is_(None), ATTEMPTS.c.ended_ns >= since_ns))
+    if numbers:
+        question = question.where(or_(JOBS.c.id.in_(numbers), JOBS.c.array_id.in_(numbers)))
+    return question, order
 
 
 def _sort_value(wanted: JobFilter) -> ColumnElement[Any]:
@@ -284,10 +243,6 @@ def _sort_value(wanted: JobFilter) -> ColumnElement[Any]:
         JobSort.ENDED: JOBS.c.ended_ns,
         JobSort.DURATION: func.coalesce(JOBS.c.ended_ns, wanted.now_ns) - JOBS.c.started_ns,
     }
-    if wanted.sort is JobSort.GPU_HOURS:
-        tasks = JOBS.alias("held")
-        held = select(_gpu_time(wanted.now_ns)).join_from(ATTEMPTS, tasks, tasks.c.id == ATTEMPTS.c.job_id)
-        return held.where(or_(tasks.c.id == JOBS.c.id, tasks.c.array_id == JOBS.c.id)).scalar_subquery()
     assert wanted.sort is not None
     return columns[wanted.sort] if wanted.sort in columns else JOBS.c[wanted.sort.value]
 
@@ -333,6 +288,11 @@ def counts(wanted: JobFilter) -> Question:
     )
 
 
+def job_numbers(wanted: JobFilter) -> Question:
+    """Return the query for the IDs of all jobs of a filter."""
+    return _drawn(wanted, select(JOBS.c.id), _conditions(wanted), _states(wanted))
+
+
 def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return the query for job IDs.
 
@@ -340,7 +300,7 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
     sorting a whole index.
     """
     conditions = _conditions(wanted)
-    if wanted.label or wanted.cluster or wanted.submitted_by or wanted.named or wanted.array is None:
+    if any((wanted.label, wanted.cluster, wanted.submitted_by, wanted.named, wanted.name)) or wanted.array is None:
         question = _drawn(wanted, select(JOBS.c.id), conditions, _states(wanted))
         return question.order_by(_sorted(wanted, _order(wanted))).limit(limit)
     parts = []
@@ -386,6 +346,10 @@ def _states(wanted: JobFilter) -> Condition:
     return JOBS.c.state != JobState.DELETED.value
 
 
+def _array(wanted: JobFilter) -> int:
+    return codec.number(wanted.array) or 0 if wanted.array else 0
+
+
 def _conditions(wanted: JobFilter) -> list[Condition]:
     """Return the conditions on a job's row, without the condition on its state."""
     exact = (
@@ -396,10 +360,14 @@ def _conditions(wanted: JobFilter) -> list[Condition]:
     )
     found: list[Condition] = [column == value for column, value in exact if value]
     if wanted.array is not None:
-        found.append(JOBS.c.array_id == (codec.number(wanted.array) or 0 if wanted.array else 0))
+        found.append(JOBS.c.array_id == _array(wanted))
     if wanted.name:
-        without = func.replace(JOBS.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
-        found.append(without != JOBS.c.name)
+        named = JOBS.alias("named")  # only its index of names is read
+        without = func.replace(named.c.name, wanted.name, "")  # LIKE is case-sensitive only on some databases
+        matching = select(named.c.id).where(without != named.c.name)
+        if wanted.array is not None:
+            matching = matching.where(named.c.array_id == _array(wanted))
+        found.append(JOBS.c.id.in_(matching))
     if wanted.ids:
         found.append(JOBS.c.id.in_([codec.number(each) or -1 for each in wanted.ids]))
     times = (

@@ -152,12 +152,11 @@ class SqlStore:
         """Return jobs from new to old."""
         return self._read(codec.read_job, job_queries.page(wanted, min(limit, MAX_ROWS)))
 
-    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
-        """Return the GPU times of jobs."""
-        numbers = {number: job_id for job_id in job_ids if (number := codec.number(job_id)) is not None}
-        rows = self._rows(job_queries.gpu_times(list(numbers), now_ns)) if numbers else []
-        found = {numbers[owner]: int(time) for owner, time in rows if owner in numbers}
-        return {job_id: found.get(job_id, 0) for job_id in job_ids}
+    def job_numbers(self, wanted: JobFilter) -> list[int]:
+        """Return the numbers of the IDs of all jobs of a filter."""
+        with answering(), self._engines.read.connect() as connection:
+            found = connection.execute(job_queries.job_numbers(wanted))
+            return [number for (number,) in found.cursor.fetchall()]  # without an object for each row
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
@@ -210,16 +209,21 @@ class SqlStore:
                 return
             page = self._rows(question.where(_after(columns, tuple(page[-1][:3]))))
 
-    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
-        """Return what the attempts of jobs hold or held."""
-        for of_tasks in (False, True) if tasks else (False,):
-            question, order = job_queries.held_uses(wanted, since_ns, of_tasks=of_tasks)
-            page = self._rows(question.limit(USES_AT_ONCE))
-            while page:
-                yield from map(codec.read_held_use, page)
-                if len(page) < USES_AT_ONCE:
-                    break
-                page = self._rows(question.where(_after(order, tuple(page[-1][1:3]))).limit(USES_AT_ONCE))
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+        """Return what attempts hold or held."""
+        numbers = [codec.number(job_id) or -1 for job_id in job_ids]
+        question, order = job_queries.held_uses(since_ns, numbers)
+        page = self._rows(question.limit(USES_AT_ONCE))
+        while page:
+            yield from map(codec.read_held_use, page)
+            if len(page) < USES_AT_ONCE:
+                break
+            page = self._rows(question.where(_after(order, tuple(page[-1][1:3]))).limit(USES_AT_ONCE))
+
+    def count_ended(self, before_ns: int) -> int:
+        """Count the attempts that ended before a time."""
+        question = select(func.count()).select_from(ATTEMPTS).where(ATTEMPTS.c.ended_ns < before_ns)
+        return int(self._rows(question)[0][0])
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the latest completed jobs."""

@@ -125,7 +125,7 @@ class JobQuery(BaseModel):
             sort=sort,
             descending=self.sort.startswith("-"),
             offset=number_after(self.after) if sort else 0,
-            now_ns=now_ns if sort in (JobSort.DURATION, JobSort.GPU_HOURS) else 0,
+            now_ns=now_ns if sort is JobSort.DURATION else 0,
         )
 
 

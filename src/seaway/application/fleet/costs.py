@@ -1,23 +1,27 @@
 """GPU time and cost of jobs, queues and tenants, from stored attempts and the present prices of clusters.
 
-Nothing is stored: a changed price also changes the cost of the past.
+No cost is stored: a changed price also changes the cost of the past.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from seaway.application.control.loop import Controller
-from seaway.application.ports.store import JobFilter, Store
+from seaway.application.ports.store import JobFilter, JobSort, Store
 from seaway.application.records import NS_PER_S, Attempt, HeldUse
+from seaway.domain import job_spec as ids
 from seaway.domain.amounts import GPUS, MODEL_PREFIX, Amounts, held_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.facts import Facts
 from seaway.domain.job import Demand, ResourceRequest
-from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
+from seaway.scheduling.arrays import Int64
 
 NS_PER_MS = 1_000_000
 MS_PER_H = 3_600_000
@@ -28,7 +32,11 @@ SUM_S = 30 * 86_400
 CACHE_NS = 60 * NS_PER_S
 """Lifetime of the costs of queues and tenants, nanoseconds. All callers share one computation."""
 
-ALL_STATES = frozenset(JobState)
+SETTLED_NS = 60 * NS_PER_S
+"""Time after the end of an attempt until it counts as stored, nanoseconds. Later ones are read each time."""
+
+UNKNOWN = np.iinfo(np.int64).max
+"""Sort key of an unknown cost, which is last."""
 
 Lane = tuple[str, str]
 """A queue and a tenant."""
@@ -119,8 +127,16 @@ class _Prices:
             self._snapshot = fleet.snapshot
             self._clusters = {cluster.name: cluster for cluster in fleet.snapshot.clusters}
             self._own_facts = fleet.own_facts
-        self._spot: dict[str, Mapping[str, bool]] = {}
+        self._spot: dict[str, Mapping[str, bool] | None] = {}
         self._known: dict[tuple[str, str, bool | None], int | None] = {}
+
+    def agree(self, earlier: _Prices) -> bool:
+        """Report whether all prices that earlier ones returned are the same now."""
+        return (
+            self._clusters.keys() == earlier._clusters.keys()
+            and all(self._spot_nodes(cluster) == nodes for cluster, nodes in earlier._spot.items())
+            and all(self._price(*key) == price for key, price in earlier._known.items())
+        )
 
     def rate(self, amounts: Amounts, placements: Sequence[Placement]) -> Rate:
         """Return the rate of an attempt. A slice counts as its larger share of cores and memory."""
@@ -144,12 +160,16 @@ class _Prices:
 
     def _is_spot(self, placement: Placement) -> bool | None:
         """Report whether a node is a spot node, where that matters; None for a node that is gone."""
-        cluster = self._clusters.get(placement.cluster)
-        if cluster is None or not cluster.facts.spot_prices:
-            return False
-        if cluster.name not in self._spot:
-            self._spot[cluster.name] = {node.name: node.spot for node in cluster.nodes}
-        return self._spot[cluster.name].get(placement.node)
+        nodes = self._spot_nodes(placement.cluster)
+        return False if nodes is None else nodes.get(placement.node)
+
+    def _spot_nodes(self, name: str) -> Mapping[str, bool] | None:
+        """Return whether each node of a cluster is a spot node; None where that does not matter."""
+        if name not in self._spot:
+            cluster = self._clusters.get(name)
+            matters = cluster is not None and cluster.facts.spot_prices
+            self._spot[name] = {node.name: node.spot for node in cluster.nodes} if cluster and matters else None
+        return self._spot[name]
 
     def _price(self, cluster: str, model: str, spot: bool | None) -> int | None:
         """Return the price of a model; None if it is unknown, or differs between nodes and the node is gone."""
@@ -165,12 +185,95 @@ class _Prices:
         return known.facts if known else self._own_facts(cluster)
 
 
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """Rate of an attempt, and how long it lasted."""
+
+    job: int
+    lane: Lane
+    rate: Rate
+    created_ns: int
+    ended_ns: int | None
+
+    def cost(self, since_ns: int, now_ns: int) -> Cost:
+        """Return its cost after a time."""
+        end_ns = now_ns if self.ended_ns is None else self.ended_ns
+        lasted_ms = max(0, end_ns - max(self.created_ns, since_ns)) // NS_PER_MS
+        return Cost(self.rate * lasted_ms, self.rate if self.ended_ns is None else Rate())
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Values by which jobs are sorted, shape (J,), by job number; -1 for an unknown one."""
+
+    jobs: Int64
+    values: Int64
+
+    @classmethod
+    def of(cls, totals: Mapping[int, Rate], sort: JobSort) -> _Values:
+        """Return the values of jobs with rates times milliseconds: their cost, or their GPU time."""
+        value = _gpu_time if sort is JobSort.GPU_HOURS else _known_micros
+        jobs = np.fromiter(totals, np.int64, len(totals))
+        values = np.fromiter(map(value, totals.values()), np.int64, len(totals))
+        order = np.argsort(jobs)
+        return cls(jobs[order], values[order])
+
+    def put(self, numbers: Int64, into: Int64) -> None:
+        """Replace the values of those of the jobs that are known."""
+        if self.jobs.size:
+            at = np.minimum(np.searchsorted(self.jobs, numbers), self.jobs.size - 1)
+            into[:] = np.where(self.jobs[at] == numbers, self.values[at], into)
+
+
+class _Ended:
+    """Uses of ended attempts, which do not change: each is read and priced once. Not thread-safe.
+
+    All are read again when prices change, and when the database has others: it removes old ones, and after an outage
+    stores some late.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._prices: _Prices | None = None
+        self._until_ns = 0
+        self.uses: list[_Use] = []
+        self.totals: dict[int, Rate] = {}
+        """Rates times milliseconds by job."""
+        self._values: dict[JobSort, _Values] = {}
+
+    def refresh(self, prices: _Prices, now_ns: int) -> list[_Use]:
+        """Read those that ended since the last call; return the uses that are not settled."""
+        settled_ns, fresh = now_ns - SETTLED_NS, list[_Use]()
+        same = self._prices is not None and prices.agree(self._prices)
+        if not same or self._store.count_ended(self._until_ns) != len(self.uses):
+            self._prices, self._until_ns, self.uses, self.totals = prices, 0, [], {}
+            self._values = {}
+        assert self._prices is not None
+        for held in self._store.held_uses(self._until_ns):
+            use = _priced(self._prices, held)
+            if use.ended_ns is None or use.ended_ns >= settled_ns:
+                fresh.append(use)
+            else:
+                self.uses.append(use)
+                self._values = {}
+                self.totals[use.job] = self.totals.get(use.job, Rate()) + use.cost(0, now_ns).held
+        self._until_ns = max(self._until_ns, settled_ns)
+        return fresh
+
+    def values(self, sort: JobSort) -> _Values:
+        """Return the values of all jobs with uses that are settled."""
+        if sort not in self._values:
+            self._values[sort] = _Values.of(self.totals, sort)
+        return self._values[sort]
+
+
 class Costs:
     """Costs of jobs, queues and tenants. Thread-safe."""
 
     def __init__(self, controller: Controller, store: Store) -> None:
         self._controller, self._store = controller, store
         self._cached: tuple[int, Mapping[Lane, Cost]] | None = None
+        self._ended, self._lock = _Ended(store), threading.Lock()
 
     def of_jobs(self, job_ids: Sequence[str]) -> dict[str, Cost]:
         """Return the cost of each job until now; of an array, that of its tasks. Unknown jobs cost nothing.
@@ -181,50 +284,73 @@ class Costs:
             IDs of at most `MAX_ROWS` jobs.
         """
         found = dict.fromkeys(job_ids, Cost())
-        ids = tuple(found)
         prices, now_ns = _Prices(self._controller), self._now_ns()
-        wanted = JobFilter(ids=ids, array=None, states=ALL_STATES)
-        for use in self._store.held_uses(wanted) if ids else ():
-            found[use.job_id] += _cost(prices, use, 0, now_ns)
+        for use in self._store.held_uses(job_ids=tuple(found)) if found else ():
+            found[use.job_id] += _priced(prices, use).cost(0, now_ns)
         return found
 
     def of_attempts(self, attempts: Iterable[Attempt]) -> list[Cost]:
         """Return the cost of each attempt until now."""
         prices, now_ns = _Prices(self._controller), self._now_ns()
-        uses = (HeldUse("", "", "", each.amounts, each.placements, each.created_ns, each.ended_ns) for each in attempts)
-        return [_cost(prices, use, 0, now_ns) for use in uses]
+        uses = (
+            HeldUse(each.job_id, "", "", each.amounts, each.placements, each.created_ns, each.ended_ns)
+            for each in attempts
+        )
+        return [_priced(prices, use).cost(0, now_ns) for use in uses]
 
-    def ranked(self, wanted: JobFilter) -> list[str]:
-        """Return the IDs of all jobs of a filter by cost, those with equal cost from new to old, unknown costs last."""
-        prices, now_ns = _Prices(self._controller), self._now_ns()
-        found: defaultdict[str, Rate] = defaultdict(Rate)
-        for use in self._store.held_uses(wanted):
-            found[use.job_id] += _cost(prices, use, 0, now_ns).held
-        micros = {job_id: _micros(rate, MS_PER_H) for job_id, rate in sorted(found.items(), reverse=True)}
-        known = [job_id for job_id, cost in micros.items() if cost is not None]
-        known.sort(key=lambda job_id: micros[job_id] or 0, reverse=wanted.descending)
-        return [*known, *(job_id for job_id, cost in micros.items() if cost is None)]
+    def ranked(self, wanted: JobFilter, limit: int) -> list[str]:
+        """Return IDs of jobs by cost or GPU time, those with equal values from new to old, unknown costs last."""
+        sort = wanted.sort or JobSort.COST
+        numbers = np.sort(np.array(self._store.job_numbers(wanted), np.int64))[::-1]
+        values = np.zeros_like(numbers)
+        with self._lock:
+            now_ns = self._now_ns()
+            fresh = self._ended.refresh(_Prices(self._controller), now_ns)
+            changed = dict[int, Rate]()
+            for use in fresh:
+                before = changed.get(use.job) or self._ended.totals.get(use.job, Rate())
+                changed[use.job] = before + use.cost(0, now_ns).held
+            self._ended.values(sort).put(numbers, values)
+        _Values.of(changed, sort).put(numbers, values)
+        keys = np.where(values < 0, UNKNOWN, -values if wanted.descending else values)
+        order = np.argsort(keys, kind="stable")[wanted.offset : wanted.offset + limit]
+        return list(map(ids.encode, numbers[order].tolist()))
 
     def by_lane(self) -> Mapping[Lane, Cost]:
         """Return the cost by queue and tenant in the last 30 days."""
         asked_ns = self._controller.live.clock.monotonic_ns()
-        if self._cached is None or asked_ns - self._cached[0] >= CACHE_NS:
-            prices, now_ns = _Prices(self._controller), self._now_ns()
-            since_ns = max(1, now_ns - SUM_S * NS_PER_S)
-            found: defaultdict[Lane, Cost] = defaultdict(Cost)
-            wanted = JobFilter(array=None, states=ALL_STATES)
-            for use in self._store.held_uses(wanted, since_ns, tasks=False):
-                found[use.queue, use.tenant] += _cost(prices, use, since_ns, now_ns)
-            self._cached = asked_ns, dict(found)
-        return self._cached[1]
+        with self._lock:
+            if self._cached is None or asked_ns - self._cached[0] >= CACHE_NS:
+                prices, now_ns = _Prices(self._controller), self._now_ns()
+                since_ns = now_ns - SUM_S * NS_PER_S
+                found: defaultdict[Lane, Cost] = defaultdict(Cost)
+                times: defaultdict[tuple[Lane, Rate], int] = defaultdict(int)
+                for use in self._ended.refresh(prices, now_ns):
+                    found[use.lane] += use.cost(since_ns, now_ns)
+                for use in self._ended.uses:
+                    if use.ended_ns and use.ended_ns > since_ns:
+                        times[use.lane, use.rate] += (use.ended_ns - max(use.created_ns, since_ns)) // NS_PER_MS
+                for (lane, rate), lasted_ms in times.items():
+                    found[lane] += Cost(rate * lasted_ms)
+                self._cached = asked_ns, dict(found)
+            return self._cached[1]
 
     def _now_ns(self) -> int:
         return self._controller.live.clock.now_ns()
 
 
-def _cost(prices: _Prices, use: HeldUse, since_ns: int, now_ns: int) -> Cost:
-    """Return the cost of a use after a time."""
-    rate = prices.rate(use.amounts, use.placements)
-    end_ns = now_ns if use.ended_ns is None else use.ended_ns
-    lasted_ms = max(0, end_ns - max(use.created_ns, since_ns)) // NS_PER_MS
-    return Cost(rate * lasted_ms, rate if use.ended_ns is None else Rate())
+def _priced(prices: _Prices, held: HeldUse) -> _Use:
+    rate = prices.rate(held.amounts, held.placements)
+    lane = held.queue, held.tenant
+    return _Use(ids.decode(held.job_id) or 0, lane, rate, held.created_ns, held.ended_ns)
+
+
+def _gpu_time(held: Rate) -> int:
+    """Return the sum of GPUs times their durations, thousandths times milliseconds."""
+    return held.priced_milli + held.unpriced_milli
+
+
+def _known_micros(held: Rate) -> int:
+    """Return the cost, millionths of the currency's unit; -1 if no price is known."""
+    micros = _micros(held, MS_PER_H)
+    return -1 if micros is None else micros

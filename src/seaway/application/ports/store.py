@@ -64,8 +64,8 @@ class JobSort(Enum):
     DURATION = "duration"
     """Time from the first start to the end, or until now."""
     GPU_HOURS = "gpu_hours"
+    """Not an order of the store, like `COST`: see `seaway.application.fleet.costs`."""
     COST = "cost"
-    """Not an order of the store, which knows no prices: see `seaway.application.fleet.costs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class JobFilter:
     offset
         Number of jobs before the page, in an order other than the default.
     now_ns
-        Current time, for durations and GPU-hours of unfinished jobs.
+        Current time, for durations of unfinished jobs.
     ids
         IDs of the jobs, at most `MAX_ROWS`.
     """
@@ -217,10 +217,10 @@ class Store(Protocol):
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return up to `limit` jobs: newest first, tasks of an array by index, or in the order of the filter."""
 
-    def gpu_times(self, job_ids: Sequence[str], now_ns: int) -> dict[str, int]:
-        """Return the GPUs of all attempts of jobs times their duration, thousandths of a GPU times milliseconds.
+    def job_numbers(self, wanted: JobFilter) -> list[int]:
+        """Return the numbers of the IDs (`seaway.domain.job_spec`) of all jobs of a filter, in no order.
 
-        Running attempts count until `now_ns`, and arrays have the sum of their tasks. Jobs without GPUs have 0.
+        The order and the offset of the filter do not apply.
         """
 
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
@@ -241,18 +241,17 @@ class Store(Protocol):
     def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
         """Return what attempts held that ended at a time or later."""
 
-    def held_uses(self, wanted: JobFilter, since_ns: int = 0, *, tasks: bool = True) -> Iterator[HeldUse]:
-        """Return what the attempts of jobs hold or held, in no order.
-
-        The order and the offset of the filter do not apply.
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+        """Return what attempts hold, and what those held that ended at a time or later, in no order.
 
         Parameters
         ----------
-        since_ns
-            Only attempts that end then or later. For 0, each job without attempts has a use without amounts.
-        tasks
-            Whether arrays have the attempts of their tasks.
+        job_ids
+            IDs of at most `MAX_ROWS` jobs; arrays have the attempts of their tasks. Empty for all jobs.
         """
+
+    def count_ended(self, before_ns: int) -> int:
+        """Count the attempts that ended before a time."""
 
     def completed_runs(self, most: int) -> list[CompletedRun]:
         """Return the last attempts of the `most` latest completed jobs, newest job first.

@@ -36,6 +36,7 @@ from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
 from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
 
 NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
 MS_PER_S = 1000
 
 MIX = 1000
@@ -188,8 +189,11 @@ def _records(store: Store, since_ns: int, now_ns: int) -> Iterator[tuple[JobReco
     """Yield past jobs, each with the time that an elastic one held GPUs, thousandths of a GPU times milliseconds."""
     wanted = JobFilter(submitted_from_ns=since_ns, array=None)
     while rows := store.jobs(wanted, MAX_ROWS):
-        times = store.gpu_times([row.id for row in rows if row.spec.elastic], now_ns)
-        yield from ((row, times.get(row.id, 0)) for row in rows if not row.is_array)
+        elastic, times = [row.id for row in rows if row.spec.elastic], Counter[str]()
+        for use in store.held_uses(job_ids=elastic) if elastic else ():
+            lasted_ns = (now_ns if use.ended_ns is None else use.ended_ns) - use.created_ns
+            times[use.job_id] += use.amounts.get(GPUS, 0) * (lasted_ns // NS_PER_MS)
+        yield from ((row, times[row.id]) for row in rows if not row.is_array)
         wanted = replace(wanted, before=rows[-1].id)
 
 
