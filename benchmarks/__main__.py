@@ -38,6 +38,7 @@ from benchmarks.siege.attackers import ATTACKS
 from benchmarks.siege.cases import siege
 from benchmarks.soak.cases import soak
 from benchmarks.web.cases import web
+from benchmarks.web.lists import lists
 
 CASES: dict[str, Callable[[int], Result]] = {
     "engine": engine.engine,
@@ -66,6 +67,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "lab": lab,
     "learn": learn,
     "web": web,
+    "lists": lists,
 }
 
 DRAWN: dict[str, Callable[[int, Path | None], Result]] = {

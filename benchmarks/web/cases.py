@@ -23,7 +23,7 @@ NODES = 1_000
 FLEET = (
     "gateways: [gw-users]\nclusters:\n"
     + "".join(
-        f"  - name: cluster-{number}\n    gateway: gw-{number}\n    nodes:\n"
+        f"  - name: cluster-{number}\n    gateway: gw-{number}\n    price_per_gpu_hour: {1 + number / 8}\n    nodes:\n"
         f'      - {{count: {NODES}, name: "c{number}-n{{}}", cpu: 64, memory: 512Gi, gpus: 2, '
         f"model: NVIDIA L40S, gpu_memory: 45Gi}}\n"
         for number in range(CLUSTERS)
