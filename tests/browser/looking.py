@@ -84,10 +84,15 @@ def looking(
     theme: Theme = "light",
     size: tuple[int, int] = WIDE,
     language: str = "en",
+    zone: str = "UTC",
 ) -> Iterator[Looker]:
     """Yield a user who is logged in by a token; at the end there may be no errors."""
     context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme=theme, locale=language, reduced_motion="reduce"
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=theme,
+        locale=language,
+        timezone_id=zone,
+        reduced_motion="reduce",
     )
     context.set_default_timeout(30_000)
     if token:

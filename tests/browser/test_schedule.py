@@ -130,26 +130,36 @@ def test_choices_stay_after_a_reload(look: Look, planned: str) -> None:
 
 
 def test_operators_reserve_capacity_with_a_form(look: Look, demo: Running) -> None:
-    """Errors are at their field. The reservation is listed, can be changed, and is removed after a question."""
-    with look("operator", size=WIDE) as looker:
+    """Times are local, and errors at their field. The reservation is listed, changed, and removed after a question."""
+    begins, ends = "Begin (Asia/Shanghai)", "End (Asia/Shanghai)"
+    with look("operator", size=WIDE, zone="Asia/Shanghai") as looker:
         page = looker.open("/schedule")
         page.get_by_role("button", name="New reservation").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name").fill("exam")
-        dialog.get_by_label("End (UTC)").fill("2000-01-01 00:00")
+        dialog.get_by_label(ends).fill("soon")
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("soon")
+        dialog.get_by_label(ends).fill("2000-01-01 00:00")
         dialog.get_by_label("Whole GPUs").fill("2")
         dialog.get_by_role("combobox", name="Tenant").click()
         page.get_by_role("option", name="default").click()
         dialog.get_by_role("button", name="Save").click()
         expect(dialog).to_contain_text("must be after the start")
-        dialog.get_by_label("End (UTC)").fill("2099-01-01 00:00")
-        dialog.get_by_label("Begin (UTC)").fill("2098-12-31 00:00")
+        dialog.get_by_label(ends).fill("2099-01-01 00:00")
+        dialog.get_by_label(begins).fill("2098-12-31 00:00")
         keep_screen(page, "reservation-form")
         dialog.get_by_role("button", name="Save").click()
         row = page.get_by_role("row", name=re.compile("^exam"))
         expect(row).to_contain_text("tenant default")
         expect(row).to_contain_text("2 of 2")
+        (stored,) = demo.client.get("/api/v1/reservations").json()["reservations"]
+        assert (stored["starts"], stored["ends"]) == (
+            "2098-12-30T16:00:00.000000Z",
+            "2098-12-31T16:00:00.000000Z",
+        )
         row.get_by_role("button", name="Change reservation exam").click()
+        expect(dialog.get_by_label(begins)).to_have_value("2098-12-31 00:00")
         dialog.get_by_label("Description").fill("of the course")
         dialog.get_by_role("button", name="Save").click()
         expect(row).to_contain_text("of the course")

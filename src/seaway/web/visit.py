@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from nicegui import Client, app, context, ui
 
@@ -52,6 +53,10 @@ T = TypeVar("T")
 ROLES = ("viewer", "monitor", "user", "operator", "admin")
 """Roles of visitors in ascending order. Each role includes the permissions of the previous ones."""
 
+ZONE_SCRIPT = "Intl.DateTimeFormat().resolvedOptions().timeZone"
+ZONE_S = 10.0
+"""Maximum time for a browser to return its time zone, in seconds."""
+
 ME_EVERY_S = 5.0
 """Interval of checks of a visitor's token, in seconds."""
 
@@ -93,6 +98,7 @@ class Visit:
     _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
     _retained: dict[str, str | None] | None = None
     _ended: bool = False
+    _zone: ZoneInfo | None = None
     _held: Callable[[], None] = lambda: None  # replaced by the first check of the token
 
     @property
@@ -118,6 +124,16 @@ class Visit:
     def may(self, role: str) -> bool:
         """Report whether the visitor has at least a role."""
         return may(self.who, role)
+
+    async def zone(self) -> ZoneInfo:
+        """Return the time zone of the browser; UTC for one that this machine does not know."""
+        if self._zone is None:
+            name = await self.client.run_javascript(ZONE_SCRIPT, timeout=ZONE_S)
+            try:
+                self._zone = ZoneInfo(str(name))
+            except (ValueError, OSError):
+                self._zone = ZoneInfo("UTC")
+        return self._zone
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call with the visitor's token; raise the errors of `seaway.client.errors`."""

@@ -7,6 +7,7 @@ import io
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock, MagicMock
+from zoneinfo import ZoneInfo
 
 import pytest
 from nicegui import ui
@@ -14,7 +15,7 @@ from nicegui import ui
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.web.latest import Latest
-from seaway.web.pages.jobs.columns import csv_of, moment_of
+from seaway.web.pages.jobs.columns import csv_of, date_of, moment_of, time_of
 from seaway.web.pages.jobs.list import _Jobs
 from seaway.wire.job_out import CostOut, JobOut
 from tests.fakes import records as make
@@ -37,13 +38,20 @@ async def test_a_list_that_could_not_be_had_is_asked_for_again(monkeypatch: pyte
     assert timer.call_count == 1
 
 
-def test_a_date_is_a_whole_day_in_utc() -> None:
-    """The end of a range includes its day. Times with a zone, and what is no date, stay as they are."""
+def test_a_date_is_a_whole_day() -> None:
+    """It is a day in the zone of the browser, or in UTC. Times with a zone, and what is no date, stay as they are."""
     assert moment_of("submitted_from", "2026-11-21") == "2026-11-21T00:00:00Z"
     assert moment_of("ended_until", "2026-12-31") == "2027-01-01T00:00:00Z"
     for value in ("2026-11-21T10:00:00+02:00", "2026-13-01", "soon", "9999-12-31"):
         assert moment_of("submitted_until", value) == value
     assert moment_of("name", "2026-11-21") == "2026-11-21"
+    berlin = ZoneInfo("Europe/Berlin")
+    for name, at in ("submitted_from", "2026-10-25T00:00:00+02:00"), ("submitted_until", "2026-10-26T00:00:00+01:00"):
+        assert moment_of(name, "2026-10-25", berlin) == at
+        assert date_of(name, at) == date_of(name, "2026-10-25") == "2026-10-25"
+    assert date_of("submitted_from", "soon") == ""
+    assert str(time_of("ended_until", "<soon>")) == "<soon>"
+    assert "2026-11-21 08:00:00 UTC" in time_of("ended_from", "2026-11-21T10:00:00+02:00")
 
 
 def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
+
+from seaway.web.words import clock
 
 if TYPE_CHECKING:
     from seaway.wire.job_out import JobOut
@@ -55,15 +57,32 @@ def lasted_s(job: JobOut) -> float | None:
     return (end - datetime.fromisoformat(job.started_at)).total_seconds()
 
 
-def moment_of(name: str, value: str) -> str:
-    """Return a filter as the API needs it. A date in UTC is its start, or at the end of a range its end."""
+def moment_of(name: str, value: str, zone: tzinfo = UTC) -> str:
+    """Return a filter as the API needs it. A date is its start in a time zone, or at the end of a range its end."""
     if name not in DATES or len(value) > len("2026-11-21"):
         return value
     try:
         day = date.fromisoformat(value) + timedelta(days=name.endswith("_until"))
+        return datetime.combine(day, time(), zone).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):
         return value
-    return f"{day.isoformat()}T00:00:00Z"
+
+
+def date_of(name: str, value: str) -> str:
+    """Return the date of a filter by time; empty for an invalid one."""
+    try:
+        last = datetime.fromisoformat(moment_of(name, value)) - timedelta(microseconds=name.endswith("_until"))
+    except (ValueError, OverflowError):
+        return ""
+    return last.date().isoformat()
+
+
+def time_of(name: str, value: str) -> str:
+    """Return the time of a filter as pages show it, or an invalid one as it is."""
+    try:
+        return clock(moment_of(name, value))
+    except ValueError:
+        return value
 
 
 FIELDS = (

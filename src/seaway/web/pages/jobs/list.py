@@ -16,7 +16,17 @@ from seaway.domain.errors import RejectedError, SeawayError
 from seaway.domain.job_state import JobState
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
-from seaway.web.pages.jobs.columns import COLUMNS, DATES, DEFAULT_COLUMNS, SORTS, csv_of, lasted_s, moment_of
+from seaway.web.pages.jobs.columns import (
+    COLUMNS,
+    DATES,
+    DEFAULT_COLUMNS,
+    SORTS,
+    csv_of,
+    date_of,
+    lasted_s,
+    moment_of,
+    time_of,
+)
 from seaway.web.pages.jobs.job import priority_of
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, Form, confirm, notify
@@ -138,9 +148,13 @@ class _Jobs:
             export.props("flat dense no-caps").classes("filters-end")
 
     def _date(self, name: str, title: str) -> None:
-        chosen = self._wanted.get(name, "")[:10]
-        picked = ui.input(title, value=chosen, on_change=lambda event: self._typed(name, event.value))
+        chosen = date_of(name, self._wanted[name]) if name in self._wanted else ""
+        picked = ui.input(title, value=chosen, on_change=lambda event: self._dated(name, event.value or ""))
         picked.props("outlined dense clearable type=date stack-label").classes("filter")
+
+    async def _dated(self, name: str, day: str) -> None:
+        """Filter by a day in the time zone of the browser."""
+        await self._typed(name, moment_of(name, day, await self.visit.zone()) if day else "")
 
     async def _label_typed(self, event: Any) -> None:  # noqa: ANN401  # events of the library
         """Filter by a label once it has a value."""
@@ -392,7 +406,8 @@ class _Jobs:
 def _chips(count: JobCount, chosen: Sequence[str], beside: Mapping[str, str]) -> dict[str, object]:
     """Return the variables of the chips for states and other filters."""
     listed = [state for state in ORDER if count.states.get(state) or state in chosen]
-    return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": beside}
+    shown = {name: time_of(name, value) if name in DATES else value for name, value in beside.items()}
+    return {"states": listed, "counts": count.states, "chosen": chosen, "total": count.total, "beside": shown}
 
 
 def _table(

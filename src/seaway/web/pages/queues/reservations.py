@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -65,14 +65,16 @@ async def ask_reservation(visit: Visit, there: ReservationOut | None) -> None:
     tenants, queues, clusters = await asyncio.gather(
         visit.ask(tenancy.tenants()), visit.ask(queue_calls.queues()), visit.ask(fleet.clusters())
     )
-    soon = datetime.now(UTC).replace(minute=0, second=0) + timedelta(hours=1)
-    starts = datetime.fromisoformat(there.starts) if there else soon
-    ends = datetime.fromisoformat(there.ends) if there else soon + timedelta(hours=4)
+    zone = await visit.zone()
+    soon = datetime.now(zone).replace(minute=0, second=0) + timedelta(hours=1)
+    starts = datetime.fromisoformat(there.starts).astimezone(zone) if there else soon
+    ends = datetime.fromisoformat(there.ends).astimezone(zone) if there else soon + timedelta(hours=4)
+    zone_name = zone.key.removeprefix("Etc/")
     none = {"": words("any")}
     listed = sorted({*(each.name for each in clusters.clusters), *(there.clusters if there else ())})
     fields = [
-        Field("starts", words("Begin (UTC)"), starts.strftime(MINUTE)),
-        Field("ends", words("End (UTC)"), ends.strftime(MINUTE)),
+        Field("starts", words("Begin ({zone})", zone=zone_name), starts.strftime(MINUTE)),
+        Field("ends", words("End ({zone})", zone=zone_name), ends.strftime(MINUTE)),
         Field(
             "tenant",
             words("Tenant"),
@@ -109,8 +111,17 @@ async def ask_reservation(visit: Visit, there: ReservationOut | None) -> None:
         if not gpus.isdecimal():
             raise RejectedError(words("Enter a whole number."), where="gpus")
         nodes = [each.strip() for each in given["nodes"].split(",") if each.strip()]
-        times = {key: f"{given[key]}:00Z".replace(" ", "T", 1) for key in ("starts", "ends")}
+        times = {key: _moment(given[key], zone) for key in ("starts", "ends")}
         return tenancy.put_reservation(name, seen=there, **{**given, **times, "gpus": int(gpus), "nodes": nodes})
 
     title = words("Change reservation {name}", name=there.name) if there else words("New reservation")
     ask_named(visit, title, fields, put, there.name if there else "")
+
+
+def _moment(text: str, zone: tzinfo) -> str:
+    """Return a time as the API needs it. Without a zone it is local; an invalid one is left to the API."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return (at if at.tzinfo else at.replace(tzinfo=zone)).isoformat()
