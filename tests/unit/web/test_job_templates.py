@@ -77,10 +77,10 @@ def test_addresses_say_who_reaches_them(language: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("language", "core_milli", "said"),
-    [("en", 1000, "· 1 core<"), ("en", 2000, "· 2 cores<"), ("en", 500, "· 0.5 cores<"), ("zh", 1000, "· 1 算力<")],
+    [("en", 1000, "· 100 % of cores<"), ("en", 300, "· 30 % of cores<"), ("zh", 300, "· 30 % 算力<")],
 )
-def test_one_core_is_a_core(language: str, core_milli: int, said: str) -> None:
-    """One is reported of one, and many of all else."""
+def test_cores_of_a_slice_are_a_share_of_its_gpu(language: str, core_milli: int, said: str) -> None:
+    """Cores of GPUs are percentages, as on the pages of nodes and in specs."""
     assert said in places(placed(1, core_milli), {}, words_of(language))
 
 
