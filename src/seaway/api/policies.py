@@ -27,6 +27,7 @@ from seaway.wire.evaluations import (
     read_rows,
 )
 from seaway.wire.fields import Name
+from seaway.wire.message import coded
 from seaway.wire.policies import (
     FILE,
     ActivatedOut,
@@ -140,7 +141,7 @@ async def activate_policy(request: Request, name: str) -> Response:
     act, who = pipeline.plane.operations.activate_policy, caller_of(request).name
     queue, left = await pipeline.threads.write(act, name, given.queue, who, shadow=given.shadow)
     warning = await pipeline.threads.read(pipeline.plane.overview.policy_warning, name)
-    return json_reply({"queue": queue_fields(queue), "left": left, "warning": warning})
+    return json_reply({"queue": queue_fields(queue), "left": left, "warning": warning, **coded("warning", warning)})
 
 
 async def _queues_seen(request: Request) -> set[str]:

@@ -15,6 +15,7 @@ from seaway.application.transitions import ELSEWHERE, ended, ending, moved, step
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.reasons import Reason, also
 
 
 class ClusterNames:
@@ -174,7 +175,7 @@ class ClusterRemoval:
                 return None  # remove the row of this cluster; the last of the others ends the attempt
             return ended(attempt, now_ns)
         job = self._store.job(attempt.job_id)
-        reason = f"{cluster} was removed; {ELSEWHERE}"
+        reason = also(Reason("cluster_removed", cluster=cluster), ELSEWHERE)
         change = Change()
         if job is not None and job.attempt == attempt.number and job.state.placed:
             change = stepped(moved(job, JobState.QUEUED, reason, now_ns), actor)

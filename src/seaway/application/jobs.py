@@ -37,6 +37,7 @@ from seaway.domain.dependencies import cycle_in
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, following_id, id_distance
 from seaway.domain.job_state import FOLLOWS, JobState
+from seaway.domain.reasons import Reason, also
 
 TRIES = 5
 """Number of retries of an operation after concurrent changes."""
@@ -189,15 +190,15 @@ class Jobs:
 
     def cancel(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Cancel a job; its record remains. A second call has no effect."""
-        return self._stop(job_id, JobState.CANCELLED, actor, reason or f"cancelled by {actor}", version)
+        return self._stop(job_id, JobState.CANCELLED, actor, reason or Reason("cancelled", who=actor), version)
 
     def suspend(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Stop a job until a user resumes it."""
-        return self._stop(job_id, JobState.SUSPENDED, actor, reason or f"suspended by {actor}", version)
+        return self._stop(job_id, JobState.SUSPENDED, actor, reason or Reason("suspended", who=actor), version)
 
     def delete(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """End a job if it is unfinished, and remove it from lists."""
-        return self._stop(job_id, JobState.DELETED, actor, reason or f"deleted by {actor}", version)
+        return self._stop(job_id, JobState.DELETED, actor, reason or Reason("deleted", who=actor), version)
 
     def resume(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Return a suspended job to its queue."""
@@ -205,7 +206,7 @@ class Jobs:
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is not JobState.SUSPENDED:
                 raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
-            why = reason or f"resumed by {actor}"
+            why = reason or Reason("resumed", who=actor)
             after = moved(_started_again(job), JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
             change = stepped(after, actor)
             other = self._other(job)
@@ -223,7 +224,7 @@ class Jobs:
         ConflictError
             If the job has no standby, or the standby cannot become active.
         """
-        why = f"requested by {actor}{f': {reason}' if reason else ''}"
+        why = Reason("requested_for", who=actor, why=reason) if reason else Reason("requested", who=actor)
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.spec.standby is None:
@@ -238,7 +239,7 @@ class Jobs:
                 leads, _, change = switched(active, standby, why, actor, now_ns)
                 return leads, change
             pair = replace(job.pair or Pair(), left=", ".join(job.clusters), lost_ns=None, switched_ns=None)
-            return stopped(replace(job, pair=pair), attempt, JobState.QUEUED, f"{why}; {ELSEWHERE}", actor, now_ns)
+            return stopped(replace(job, pair=pair), attempt, JobState.QUEUED, also(why, ELSEWHERE), actor, now_ns)
 
         return self._take(job_id, version, step)
 
@@ -277,7 +278,7 @@ class Jobs:
 
     def retry(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
         """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""
-        job, said = self.find(job_id), reason or f"retried by {actor}"
+        job, said = self.find(job_id), reason or Reason("retried", who=actor)
         if job.is_array and job.state is not JobState.SKIPPED:
             return self._retry_array(job, actor, said, version)
 

@@ -22,6 +22,7 @@ from seaway.domain.errors import ConflictError, RejectedError, StaleError, Unkno
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree
+from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import PolicyOptions, policy_names, with_options
@@ -71,7 +72,9 @@ class Operations:
         self._require_place(cluster, node)
         cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
         verb = "drained" if drain else "cordoned"
-        self._store_with_event(Change(put=[cordon]), verb, f"{_place(cluster, node)}: {reason or verb}", actor)
+        place = _place(cluster, node)
+        text = Reason(f"{verb}_for", place=place, why=reason) if reason else Reason(verb, place=place)
+        self._store_with_event(Change(put=[cordon]), verb, text, actor)
         return cordon
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
@@ -86,7 +89,7 @@ class Operations:
         if cordon is None:
             self._require_place(cluster, node)
             return
-        text = f"{_place(cluster, node)} accepts new jobs again"
+        text = Reason("uncordoned", place=_place(cluster, node))
         self._store_with_event(Change(delete=[cordon]), "uncordoned", text, actor)
 
     def set_facts(self, cluster: str, change: Callable[[Facts], Facts], actor: str) -> Facts:
@@ -107,7 +110,9 @@ class Operations:
             known = ", ".join(
                 each.name for each in fields(facts) if getattr(facts, each.name) != getattr(NO_FACTS, each.name)
             )
-            text = f"{cluster}: facts set: {known}" if known else f"{cluster}: no facts are set any more"
+            text = (
+                Reason("facts_set", cluster=cluster, facts=known) if known else Reason("facts_unset", cluster=cluster)
+            )
             change_of = Change(put=[row]) if known else Change(delete=[row] if stored else [])
             self._store_with_event(change_of, "cluster_facts", text, actor)
         return facts
@@ -212,7 +217,7 @@ class Operations:
             self._require_unused(JobFilter(queue=name, array=None), f"queue {name!r}")
             self._require_unreserved("queue", name)
             _require_not_default(name, "queue")
-            self._store_with_event(Change(delete=[queue]), "queue", f"queue {name} removed", actor)
+            self._store_with_event(Change(delete=[queue]), "queue", Reason("queue_removed", name=name), actor)
 
     def activate_policy(self, name: str, queue: str, actor: str, *, shadow: bool = False) -> tuple[Queue, str]:
         """Set a policy as the live or shadow policy of a queue.
@@ -299,7 +304,7 @@ class Operations:
                 raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
             if quotas := [tenant.name for tenant in self._store.tenants() if name in tenant.quotas]:
                 raise ConflictError(f"pool {name!r} is part of a quota of tenant {quotas[0]!r}")
-            self._store_with_event(Change(delete=[pool]), "pool", f"pool {name} removed", actor)
+            self._store_with_event(Change(delete=[pool]), "pool", Reason("pool_removed", name=name), actor)
 
     # Advance reservations.
 
@@ -347,7 +352,7 @@ class Operations:
             reservation = _named(self._store.reservations(), name, "reservation")
             _require_precondition(meant, [reservation], name, "reservation")
             change = released(reservation, self._store.cordons())
-            self._store_with_event(change, "reservation", f"reservation {name} removed", actor)
+            self._store_with_event(change, "reservation", Reason("reservation_removed", name=name), actor)
 
     # Tenants.
 
@@ -365,7 +370,7 @@ class Operations:
             pools = [pool.name for pool in self._store.pools()]
             for name in sorted(tenant.quotas.keys() - {*pools}):
                 raise RejectedError(f"unknown pool; available: {', '.join(sorted(pools))}", where=f"quotas.{name}")
-            self._store_with_event(Change(put=[tenant]), "tenant", f"tenant {tenant.name}", actor)
+            self._store_with_event(Change(put=[tenant]), "tenant", Reason("tenant_set", name=tenant.name), actor)
         return tenant
 
     def delete_tenant(self, name: str, actor: str, meant: Precondition | None = None) -> None:

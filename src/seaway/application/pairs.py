@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from seaway.application.changes import Change
 from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair
-from seaway.application.transitions import ELSEWHERE, job_event, respecified, stopped
+from seaway.application.transitions import ELSEWHERE, changed_by, job_event, respecified, stopped
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import Reason, without
 
 SUFFIX = "-standby"
 """End of the name of a standby. The name without it belongs to the active copy."""
@@ -30,7 +31,7 @@ def standby_name(name: str) -> str:
 def with_standby(job: JobRecord, job_id: str, actor: str, now_ns: int) -> Change:
     """Return the change that adds a second copy to a service, as its standby."""
     spec = replace(job.spec, name=standby_name(job.spec.name), copy_of=job.spec.copy_of or job.id, after=())
-    reason = f"standby of {job.spec.name} ({job.id})"
+    reason = Reason("standby_of", name=job.spec.name, job=job.id)
     made = JobRecord(job_id, spec, JobState.PENDING, now_ns, now_ns, job.submitted_by, reason, pair=Pair(job.id, False))
     pair = replace(job.pair or Pair(), other=job_id, active=True)
     after = replace(job, pair=pair, version=job.version + 1)
@@ -75,11 +76,12 @@ def switched(
 def switch_text(active: JobRecord, reason: str) -> str:
     """Describe the latest switch of a service; `active` is its new active copy."""
     pair = active.pair or Pair()
-    after = ""
-    if pair.lost_ns is not None and pair.switched_ns is not None:
-        after = f", {max(0, pair.switched_ns - pair.lost_ns) / NS_PER_S:.1f} s after the last report of {pair.left}"
-    where, reason = ", ".join(active.clusters), reason.removesuffix(f"; {ELSEWHERE}")
-    return f"{where} is active instead of {pair.left}{after}: {reason}"
+    why = without(reason, ELSEWHERE)
+    where = {"place": ", ".join(active.clusters), "other": pair.left}
+    if pair.lost_ns is None or pair.switched_ns is None:
+        return Reason("active_instead", **where, why=why)
+    after = max(0, pair.switched_ns - pair.lost_ns) / NS_PER_S
+    return Reason("active_after_loss", **where, after=after, why=why)
 
 
 def both_respecified(
@@ -103,7 +105,7 @@ def both_respecified(
         job, change = respecified(*active, lead_spec, actor, now_ns, may_stay=stays[active[0].id], changes=changes)
         job = replace(job, pair=None)
         change.update[0] = job
-        reason = f"{name} has no warm standby any more, changed by {actor}"
+        reason = Reason("no_warm_standby", name=name, who=actor)
         ended, stop = stopped(*standby, JobState.CANCELLED, reason, actor, now_ns)
         change.add(stop)
         return ended if asked is standby else job, change
@@ -112,7 +114,7 @@ def both_respecified(
     waits = standby[0].state.placed and active[0].state.placed
     if waits:  # it restarts when the standby has taken over
         job = replace(active[0], spec=lead_spec, changed_ns=now_ns, version=active[0].version + 1)
-        reason = f"changed by {actor}{f': {changes}' if changes else ''}"
+        reason = changed_by(actor, changes)
         change = Change(update=[job], insert=[job_event(job, actor, "updated", reason)])
     else:
         job, change = respecified(*active, lead_spec, actor, now_ns, may_stay=stays[active[0].id], changes=changes)

@@ -13,6 +13,7 @@ from seaway.application.records import EvaluationRecord, Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
 from seaway.domain.queues import Queue
+from seaway.domain.reasons import Reason
 from seaway.learning.policies.check import check_speed, read_policy, try_in_subprocess
 from seaway.learning.policies.file import Level, PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary
@@ -160,12 +161,11 @@ class Policies:
         try:
             manifest = self.load(name).manifest
         except RejectedError as error:
-            return f"It cannot be used, and the fallback decides: {error.message}"
+            return Reason("unusable", why=error.message)
         if manifest.level is Level.NODE:
             return ""
         if manifest.clusters != clusters:
-            trained = f"It was trained for {manifest.clusters} clusters, and the fleet has {clusters}"
-            return f"{trained}: the fallback decides."
+            return Reason("trained_for", trained=manifest.clusters or 0, count=clusters)
         return CHOOSES_CLUSTERS
 
     def offer(self, profiles: Mapping[str, ProfileSpec]) -> None:

@@ -15,6 +15,7 @@ from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec, following_id, id_distance
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 
 NS_PER_S = 1_000_000_000
 
@@ -164,7 +165,7 @@ class JobRecord:
             submitted_ns=self.submitted_ns,
             changed_ns=self.changed_ns,
             submitted_by=self.submitted_by,
-            reason="accepted",
+            reason=Reason("accepted"),
             array=self.id,
         )
 

@@ -6,9 +6,8 @@ attempt, from ending to ended, which only the control loop makes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from seaway.application.changes import Change
@@ -16,16 +15,18 @@ from seaway.application.records import NS_PER_S, Attempt, Event, JobRecord, Pend
 from seaway.domain.dependencies import After, When
 from seaway.domain.job_spec import HEADED, ONE_TEMPLATE, JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
+from seaway.domain.placement import Placement
+from seaway.domain.reasons import TEXTS, Reason, time_param
 
-ELSEWHERE = "it is placed elsewhere"
+ELSEWHERE = Reason("elsewhere")
 """End of the reason of a job that was moved away. It applies until the next placement attempt."""
 
-AWAITS_ENDS = ("preempted job has ended", "preempted jobs have ended")
-AWAITS_SHRINKING = ("elastic job has shrunk", "elastic jobs have shrunk")
-AWAITS_VICTIMS = (*AWAITS_ENDS, *AWAITS_SHRINKING)
+AWAITS_VICTIMS = tuple(
+    TEXTS[each].removeprefix("{count} ") for each in ("job_ends", "jobs_end", "job_shrinks", "jobs_shrink")
+)
 """Ends of the reason of a job that displaced one other, or several. After a restart, its place is reserved again."""
 
-ACCEPTED, TAKEN_IN = "accepted", "added to its queue"
+ACCEPTED, TAKEN_IN = Reason("accepted"), Reason("added_to_queue")
 """Reasons of the first two events of a job: stored, and read by the control loop."""
 
 
@@ -112,10 +113,13 @@ def ended(attempt: Attempt, now_ns: int) -> Change:
     return change
 
 
+MAX_NODES = 3
+"""Maximum number of nodes in a reason."""
+
 MAX_AWAITED = 3
 """Maximum number of predecessors in a reason."""
 
-_VERBS = {When.SUCCEEDED: "to complete", When.FINISHED: "to end", When.STARTED: "to start", When.FAILED: "to fail"}
+_AWAITED = {When.SUCCEEDED: "to_succeed", When.FINISHED: "to_finish", When.STARTED: "to_start", When.FAILED: "to_fail"}
 
 
 def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) -> str:
@@ -123,22 +127,18 @@ def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) 
     named = []
     for each in awaits[:MAX_AWAITED]:
         job = known.get(each.job)
-        named.append(f"{f'{job.spec.name} ({each.job})' if job else each.job} {_VERBS[each.when]}")
-    more = len(awaits) - len(named)
-    return f"waits for {', '.join(named)}{f', and for {more} more jobs' if more else ''}"
+        named.append(Reason(_AWAITED[each.when], job=f"{job.spec.name} ({each.job})" if job else each.job))
+    if more := len(awaits) - len(named):
+        return Reason("waits_for_more", jobs=tuple(named), count=more)
+    return Reason("waits_for", jobs=tuple(named))
 
 
 def renewed(job: JobRecord, actor: str, now_ns: int, *, event: bool = True) -> tuple[JobRecord, Change]:
     """Return the change for a lease that counts from now again."""
     expires_ns = now_ns + (job.spec.lease_s or 0) * NS_PER_S
     after = replace(job, expires_ns=expires_ns, changed_ns=now_ns, version=job.version + 1)
-    text = f"the lease is renewed by {actor} until {minute(expires_ns)}"
+    text = Reason("lease_renewed", who=actor, ends_at=time_param(expires_ns, seconds=True))
     return after, Change(update=[after], insert=[job_event(after, actor, "updated", text)] if event else [])
-
-
-def minute(at_ns: int) -> str:
-    """Format nanoseconds since 1970 to the second."""
-    return datetime.fromtimestamp(at_ns // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def resized(job: JobRecord, before: Attempt, after: Attempt, actor: str, reason: str, now_ns: int) -> Change:
@@ -175,10 +175,9 @@ def without_lost(job: JobRecord, attempt: Attempt, lost: Collection[int]) -> Att
     return leaving(attempt, leaves) if len(stays) >= job.spec.least_replicas else None
 
 
-def sizes_text(before: Attempt, after: Attempt) -> str:
-    """Return a text on the number of replicas before and after a resize."""
-    was, now = len(before.remaining), len(after.remaining)
-    return f"{'grows' if now > was else 'shrinks'} from {was} to {now} replica{'s' * (now != 1)}"
+def resize_reason(code: str, before: Attempt, after: Attempt, **params: str) -> Reason:
+    """Return a reason with the number of replicas before and after a resize."""
+    return Reason(code, was=len(before.remaining), now=len(after.remaining), **params)
 
 
 def of_size(attempt: Attempt) -> Attempt:
@@ -195,10 +194,19 @@ def sized(job: JobRecord, attempt: Attempt) -> JobRecord:
 
 
 def waiting_text(job: JobRecord, placed: int) -> str:
-    """Return the end of a sentence on the replicas of a job that wait; empty for none."""
+    """Return a reason on the replicas of a job that wait; empty for none."""
     rest = job.spec.replicas - job.completed - placed
-    waits = "another replica waits" if rest == 1 else f"{rest} other replicas wait"
-    return f"; {waits} {'for room' if job.spec.resizable else 'until these have completed'}" if rest > 0 else ""
+    if rest <= 0:
+        return ""
+    code = f"{'one_waits' if rest == 1 else 'others_wait'}{'_for_room' if job.spec.resizable else ''}"
+    return Reason(code) if rest == 1 else Reason(code, count=rest)
+
+
+def nodes_text(placements: Iterable[Placement]) -> str:
+    """Return the first nodes of placements."""
+    nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in placements))
+    first, more = ", ".join(nodes[:MAX_NODES]), len(nodes) - MAX_NODES
+    return Reason("more_nodes", nodes=first, count=more) if more > 0 else first
 
 
 def stopped(
@@ -221,6 +229,11 @@ def sent_back(
     return stopped(job, attempt, JobState.QUEUED, reason, actor, now_ns)[1]
 
 
+def changed_by(actor: str, changes: str) -> Reason:
+    """Return the reason of a change by a user."""
+    return Reason("changed_fields", who=actor, changes=changes) if changes else Reason("changed", who=actor)
+
+
 def respecified(
     job: JobRecord,
     attempt: Attempt | None,
@@ -235,7 +248,7 @@ def respecified(
 
     The job is requeued if its placement does not match or may not stay. `changes` describes the change for people.
     """
-    reason = f"changed by {actor}{f': {changes}' if changes else ''}"
+    reason = changed_by(actor, changes)
     again = job.spec.requires_restart(spec) or (job.completed > 0 and spec.replicas <= job.completed)
     placed_otherwise = job.state.placed and (not may_stay or again)
     if again:
@@ -251,6 +264,6 @@ def respecified_array(
     array: JobRecord, spec: JobSpec, actor: str, now_ns: int, changes: str
 ) -> tuple[JobRecord, Change]:
     """Return the change for a new spec of an array. Tasks that run continue with the spec of their attempt."""
-    reason = f"changed by {actor}{f': {changes}' if changes else ''}"
+    reason = changed_by(actor, changes)
     after = replace(array, spec=spec, changed_ns=now_ns, version=array.version + 1)
     return after, Change(update=[after], insert=[job_event(after, actor, "updated", reason)])

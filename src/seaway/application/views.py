@@ -14,6 +14,7 @@ from seaway.domain.device import Device
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.network import Link
 from seaway.domain.placement import Explanation, Placement
+from seaway.domain.reasons import Params
 from seaway.domain.reservations import AdvanceReservation
 
 
@@ -343,7 +344,7 @@ class Reason:
     placement_reason: str
     explanation: Explanation | None
     code: str = ""
-    params: Mapping[str, str | int] = field(default_factory=dict)
+    params: Params = field(default_factory=dict)
     estimated_start_ns: int | None = None
     learned_duration_s: int | None = None
     learned_runs: int = 0

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Location
+from seaway.domain.reasons import Reason
 from seaway.domain.units import loss_text, rate_text
 
 PPM = 1_000_000
@@ -151,26 +152,27 @@ def violations(need: NetworkNeed, link: Link | None, *, running: bool = False) -
     if not need.any:
         return ()
     if link is None:
-        return ("not measured",)
+        return (Reason("not_measured"),)
     if link.latency_ns is None:
-        return ("nothing answers",)
+        return (Reason("no_answer"),)
     found = []
     if need.max_latency_ns and link.latency_ns > need.max_latency_ns:
-        found.append(f"latency {_ms(link.latency_ns)}, bound {_ms(need.max_latency_ns)}")
+        found.append(Reason("latency_over", value=_ms(link.latency_ns), bound=_ms(need.max_latency_ns)))
     if need.max_jitter_ns and link.jitter_ns > need.max_jitter_ns:
-        found.append(f"jitter {_ms(link.jitter_ns)}, bound {_ms(need.max_jitter_ns)}")
+        found.append(Reason("jitter_over", value=_ms(link.jitter_ns), bound=_ms(need.max_jitter_ns)))
     if need.max_loss_ppm and link.loss_ppm > need.max_loss_ppm:
-        found.append(f"loss {loss_text(link.loss_ppm)}, bound {loss_text(need.max_loss_ppm)}")
+        found.append(Reason("loss_over", value=loss_text(link.loss_ppm), bound=loss_text(need.max_loss_ppm)))
     if need.min_bandwidth_mbps and not link.bandwidth_mbps:
-        found += [] if running else [f"bandwidth not known, bound {rate_text(need.min_bandwidth_mbps)}"]
+        found += [] if running else [Reason("bandwidth_unknown", bound=rate_text(need.min_bandwidth_mbps))]
     elif link.free_mbps < need.min_bandwidth_mbps:
-        found.append(f"{rate_text(link.free_mbps)} free, bound {rate_text(need.min_bandwidth_mbps)}")
+        bound = rate_text(need.min_bandwidth_mbps)
+        found.append(Reason("bandwidth_below", free=rate_text(link.free_mbps), bound=bound))
     return tuple(found)
 
 
 def link_text(source: str, target: str, violations: tuple[str, ...]) -> str:
     """Format the violations of a link, with its ends."""
-    return f"{source} to {target}: {', '.join(violations)}"
+    return Reason("figures_of", source=source, target=target, figures=tuple(violations))
 
 
 def _ms(ns: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+
+from seaway.domain.reasons import Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Refusal:
     nodes: int
     clusters: tuple[tuple[str, int], ...] = ()
     code: str = ""
-    params: Mapping[str, str | int] = field(default_factory=dict)
+    params: Params = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

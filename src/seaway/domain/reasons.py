@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from seaway.domain.units import time_text
 
-Params = Mapping[str, str | int]
-"""Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds."""
+Param: TypeAlias = "str | int | float | tuple[str, ...]"
+"""Value in a reason. A text can be a `Reason` itself."""
+
+Params = Mapping[str, Param]
+"""Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. `also` has further reasons, which follow
+after semicolons. The values of `state` are states of jobs or clusters.
+"""
 
 TEXTS: Mapping[str, str] = {
     "reserved_for_job": "reserved for job {job} (starts at about {starts_at})",
@@ -19,36 +25,349 @@ TEXTS: Mapping[str, str] = {
     "reserved_for_maintenance": "reserved for maintenance {name} from {begin} to {end}",
     "tpu_slice": "TPU slice that needs a gang with one replica per node: {slices}",
     "model_limit": "GPU model without room under the limit of {holders}: {models}",
+    # Steps of jobs.
+    "quoted": "{text}",
+    "accepted": "accepted",
+    "added_to_queue": "added to its queue",
+    "no_room": "no node has room for it now",
+    "delays_earlier_jobs": "its start now could delay the planned start of an earlier job",
+    "placed_on": "placed on {where} by {policy}",
+    "placed_instead": "placed on {where} by {policy} in place of {other}",
+    "nodes_of": "{count} nodes of {clusters}",
+    "more_nodes": "{nodes} and {count:more node}",
+    "one_waits_for_room": "another replica waits for room",
+    "others_wait_for_room": "{count} other replicas wait for room",
+    "one_waits": "another replica waits until these have completed",
+    "others_wait": "{count} other replicas wait until these have completed",
+    "accepted_by": "accepted by {clusters}",
+    "runs": "runs on {where}",
+    "some_completed": "{done} of {replicas} replicas completed",
+    "rest_waits": "the others wait",
+    "completed": "all replicas completed",
+    "replica_failed": "a replica failed",
+    "attempt_follows": "attempt {number} follows in {pause} s",
+    "attempt_of_follows": "attempt {number} of {most} follows in {pause} s",
+    "next_attempt": "next attempt in {pause} s",
+    "refused": "{by} refused it: {why}",
+    "others_continue": "the other replicas continue",
+    "workloads_gone": "all workloads in {cluster} are gone",
+    "replica_gone": "{count} of the {placed} replicas in {cluster} is gone",
+    "replicas_gone": "{count} of the {placed} replicas in {cluster} are gone",
+    "gone_again": "{what} for the {times}th time",
+    "gone_others_completed": "{what}, and others have completed",
+    "gone_or_late": "{what} or late",
+    "both": "{one} and {other}",
+    "re_created": "it is re-created",
+    "sent_again": "the command is sent again",
+    "ended_before": "the workload in {cluster} ended before they were added",
+    "not_confirmed": "{clusters} did not confirm it within {waited} s",
+    "no_address": "{cluster} gave no address of rank 0 for {clusters} within {waited} s",
+    "not_started": "its replicas did not all run within {limit_s}, so its devices are released",
+    "in_cluster": "{cluster}: {text}",
+    "late": "late: {clusters}",
+    "stays": "it stays",
+    "stays_after_repairs": "it stays, after several repairs",
+    "restored": "it is restored",
+    "port": "port {port} answers at {address}",
+    "ports": "{ports}",
+    "rank_0": "rank 0 answers the other clusters at {address}",
+    "time_limit": "it ran for longer than its limit of {limit} s",
+    "lease_renewed": "the lease is renewed by {who} until {ends_at}",
+    "lease_ends": "its lease ends at {ends_at}, and then it is stopped: seaway renew {job}",
+    "lease_ended": "its lease ended at {ends_at}",
+    # Requests of users.
+    "changed": "changed by {who}",
+    "changed_fields": "changed by {who}: {changes}",
+    "cancelled": "cancelled by {who}",
+    "suspended": "suspended by {who}",
+    "deleted": "deleted by {who}",
+    "resumed": "resumed by {who}",
+    "retried": "retried by {who}",
+    "requested": "requested by {who}",
+    "requested_for": "requested by {who}: {why}",
+    # Clusters and nodes of jobs.
+    "elsewhere": "it is placed elsewhere",
+    "drained": "{place} is drained",
+    "silent": "{cluster} does not answer",
+    "left_fleet": "{cluster} is not in the fleet any more",
+    "cluster_removed": "{cluster} was removed",
+    "network_violates": "its network violates its bounds: {clauses}",
+    "network_meets": "its network meets its bounds again",
+    "figures_of": "{source} to {target}: {figures}",
+    "not_measured": "not measured",
+    "no_answer": "nothing answers",
+    "latency_over": "latency {value}, bound {bound}",
+    "jitter_over": "jitter {value}, bound {bound}",
+    "loss_over": "loss {value}, bound {bound}",
+    "bandwidth_unknown": "bandwidth not known, bound {bound}",
+    "bandwidth_below": "{free} free, bound {bound}",
+    "overbooked": "{more} more is reserved than it has",
+    "bandwidth_of_waiting": "{rate} of that is reserved for waiting jobs",
+    # Resizes.
+    "grows": "grows from {was} to {now:replica}: {why}",
+    "room_on": "there is room on {where}",
+    "wanted_and_room": "{why}, and there is room on {where}",
+    "shrinks": "shrinks from {was} to {now:replica}: {why}",
+    "as_set": "its number of replicas was set",
+    "shrinks_for": "shrinks from {was} to {now:replica} for {winner}",
+    "shrinks_to_minimum_for": "shrinks from {was} to {now:replica}, its minimum, for {winner}",
+    "wants": "wants {now:replica} instead of {was}: {why}",
+    "to_zero": "scaled to zero: {why}",
+    "from_zero": "scaled from zero: {why}",
+    "not_reduced": "the number of replicas cannot be reduced: {problems}",
+    "window_begins": "its time window begins at {opens} ({timezone})",
+    "window_ended": "its time window ended at {closes} ({timezone})",
+    "metric_utilization": "{value:.0%} of its GPU cores are used, the target is {target:.0%}",
+    "metric_latency": "requests take {value:.3g} s, the target is {target:g} s",
+    "metric_requests": "there are {value:.4g} requests a second, the target is {target:g} for each replica",
+    "metric_queue_depth": "{value:.0f} jobs wait in its queue, the target is {target:g}",
+    "metric_query": "its query has the value {value:.4g}, the target is {target:g} for each replica",
+    "no_replica": "it has no replica",
+    "no_exporter": "no exporter reports the use of its GPUs",
+    "not_read": "{metric} was not read yet",
+    # Waiting jobs.
+    "limit_full": "{holder} holds {held} of its limit of {limit}",
+    "limit_full_claimed": (
+        "{holder} holds {held} of its limit of {limit}, with {reserved} reserved for jobs that displaced others"
+    ),
+    "limit_small": "{holder} holds {held} of its limit of {limit}, and this job requests {requested}",
+    "limit_small_claimed": (
+        "{holder} holds {held} of its limit of {limit}, with {reserved} reserved for jobs that displaced others, and"
+        " this job requests {requested}"
+    ),
+    "queue": "queue {queue!r}",
+    "tenant_in_pool": "tenant {tenant!r} in pool {pool!r}",
+    "user_in_pool": "user {user!r} of tenant {tenant!r} in pool {pool!r}",
+    "pool_beside_queues": "pool {pool!r}, beside what queues keep for themselves,",
+    "other_capacity": "other capacity is {what}",
+    "policy_not_ready": "the policy {policy!r} of its queue is being compiled",
+    "no_queue": "its queue {queue!r} does not exist any more; move the job to another queue, or create the queue again",
+    "no_pool": "the pool {pool!r} of its queue does not exist any more; create it again",
+    "array_order": "other tasks of its array go first",
+    "paused": "it is tried again after a pause",
+    "active_copy_first": "the active copy of the service is placed first",
+    "standby_first": "its standby becomes active first",
+    "being_removed": "attempt {number} is being removed from {cluster}",
+    "short_in_one_cluster": "{needed} replicas are needed in one cluster, and there is room for {count} now",
+    "no_free_slice": "all {nodes} nodes of one TPU slice are needed, and no such slice is free now",
+    "short_together": "{needed} replicas are needed together, and there is room for {count} now",
+    # Placements.
+    "chose": "{policy} chose {where}",
+    "chose_instead": "{policy} chose {where} in place of {other}",
+    "chose_because": "{policy} chose {where}: {why}",
+    "chose_instead_because": "{policy} chose {where} in place of {other}: {why}",
+    "first_replica": "for its first replica, {what}",
+    "better_elsewhere": "{place} has a better score, but {cluster} has room for {count} of {replicas} replicas",
+    "decided": "{term} decided: {score} against {lower} of {place}, the next best",
+    "decided_in_total": (
+        "{term} decided: {score} against {lower} of {place}, the next best (in total {total} against {less})"
+    ),
+    "data_closer": "its data is closer than to {place}, the next best",
+    "equal_scores": "the first in order of {count} nodes with equal scores",
+    "no_other_node": "no other node fits",
+    "learned": "expected to run for {time_s}, learned from {count:run}",
+    "data_at": "its data is at {places}",
+    "data_takes": "{size} take {times}",
+    "time_to": "{time} to {place}",
+    "data_far": "the transfer time is unknown to {places}",
+    "bandwidth_between": "{rate} each way between {gateways}",
+    "ring": "ring {clusters}",
+    "ring_with_bandwidth": "ring {clusters}, {rate} on each link",
+    "most_free": "{policy} considers only {place}, the cluster with the most free GPU",
+    "fallback_decides": "{policy} decides instead of {other}: {why}",
+    "fallback_scores": "{policy} scores instead of {other}: {why}",
+    "waits_for_better": "{policy} waits for a better place",
+    "trained_for": "It was trained for {trained} clusters, and the fleet has {count}: the fallback decides.",
+    "unusable": "It cannot be used, and the fallback decides: {why}",
+    # Preemption.
+    "preempted": "preempted by {winner}",
+    "job_of_priority": "job {job} of higher priority",
+    "job_of_queue": "job {job} of queue {queue!r}",
+    "place_lost": "its place goes to job {job} of higher priority",
+    "waits_until": "waits until {what}",
+    "job_ends": "{count} preempted job has ended",
+    "jobs_end": "{count} preempted jobs have ended",
+    "job_shrinks": "{count} elastic job has shrunk",
+    "jobs_shrink": "{count} elastic jobs have shrunk",
+    # Standbys.
+    "active_instead": "{place} is active instead of {other}: {why}",
+    "active_after_loss": "{place} is active instead of {other}, {after:.1f} s after the last report of {other}: {why}",
+    "standby_fits": "{place} has room for a standby",
+    "standby_fits_nowhere": "no cluster has room for a standby: {why}",
+    "standby_of": "standby of {name} ({job})",
+    "no_warm_standby": "{name} has no warm standby any more, changed by {who}",
+    "placed_again": "it was placed again",
+    "service_changed": "the service has changed",
+    "restarts_with_service": "it restarts with the change of the service",
+    "not_running_yet": "{cluster} does not run it yet",
+    "other_copy_ended": "the other copy of the service ({job}) is {state}: {why}",
+    # Dependencies and arrays.
+    "waits_for": "waits for {jobs}",
+    "waits_for_more": "waits for {jobs}, and for {count} more jobs",
+    "to_succeed": "{job} to complete",
+    "to_finish": "{job} to end",
+    "to_start": "{job} to start",
+    "to_fail": "{job} to fail",
+    "released": "released: {jobs}",
+    "released_alone": "released: it waits for no other job",
+    "job_is": "{job} is {state}",
+    "predecessor_deleted": "its predecessor {job} was deleted, but {required}",
+    "predecessor_is": "its predecessor {job} {required}, but is {state}",
+    "predecessor_is_for": "its predecessor {job} {required}, but is {state}: {why}",
+    "required_succeeded": "is required to have succeeded",
+    "required_finished": "is required to have finished",
+    "required_started": "is required to have run",
+    "required_failed": "is required to have failed",
+    "tasks_queued": "its tasks are in the queue",
+    "tasks_run": "its tasks run",
+    "tasks_ended": "of its tasks, {counts}",
+    "count_of": "{count} {state}",
+    "resumed_with_array": "resumed with its array",
+    "state_of_array": "{state} with its array",
+    # Clusters.
+    "answers": "{cluster} answers (it was {state})",
+    "stale": "{cluster} has not answered for {silent} s and gets no new work",
+    "given_up": "{cluster} has not answered for {silent} s and is given up",
+    "counts_as_lost": "{cluster} is not in the fleet any more and counts as lost",
+    "halted": (
+        "{silent} of {clusters} clusters do not answer: the control plane may be at fault, so nothing is placed"
+        " elsewhere"
+    ),
+    # The fleet, agents, queues and tenants.
+    "cordoned": "{place}: cordoned",
+    "cordoned_for": "{place}: {why}",
+    "drained_for": "{place}: {why}",
+    "uncordoned": "{place} accepts new jobs again",
+    "facts_set": "{cluster}: facts set: {facts}",
+    "facts_unset": "{cluster}: no facts are set any more",
+    "agent_lost": "the agent of {gateway} has not reported for {silent:g} s",
+    "agent_again": "the agent of {gateway} reports again",
+    "agent_first": "the agent of {gateway} reports for the first time",
+    "queue_removed": "queue {name} removed",
+    "pool_removed": "pool {name} removed",
+    "reservation_removed": "reservation {name} removed",
+    "reservation_ended": "reservation {name} has ended",
+    "tenant_set": "tenant {name}",
 }
-"""English texts, which are the keys of translations. Filters have the texts of their reasons themselves."""
+"""English texts, which are the keys of translations. Filters have the texts of their reasons themselves.
 
-_TIMES = frozenset({"starts_at", "until", "begin", "end"})
+A number with a word, such as ``{now:replica}``, is written with the word, in the plural if needed. Codes and their
+parameters are stored and part of the API: they stay, and another text with other parameters gets another code.
+"""
+
+_MINUTES = frozenset({"starts_at", "until", "begin", "end"})
+_SECONDS = frozenset({"ends_at"})
+_CLAUSES = frozenset({"also", "clauses", "problems"})
+"""Parameters of which several reasons are separated by semicolons; those of others by commas."""
 
 
-def text(code: str, params: Params, template: str = "") -> str:
+class Reason(str):
+    """English text of a reason, with its code and parameters.
+
+    Attributes
+    ----------
+    code, params
+        Key in `TEXTS`, and its values.
+
+    Examples
+    --------
+    >>> Reason("shrinks", was=4, now=1, why=Reason("drained", place="alpha/node-1"))
+    'shrinks from 4 to 1 replica: alpha/node-1 is drained'
+    """
+
+    __slots__ = ("code", "params")
+    code: str
+    params: Params
+
+    def __new__(cls, code: str, /, **params: Param) -> Reason:
+        """Make a reason from its code."""
+        return cls.stored(text(code, params), code, params)
+
+    @classmethod
+    def stored(cls, english: str, code: str, params: Params) -> Reason:
+        """Return a reason with the text that was stored with it."""
+        made = str.__new__(cls, english)
+        made.code, made.params = code, params
+        return made
+
+    def __reduce__(self) -> tuple[Callable[..., Reason], tuple[str, str, Params]]:
+        """Copy the text with the code and the parameters."""
+        return Reason.stored, (str(self), self.code, self.params)
+
+
+def also(reason: str, *others: str) -> Reason:
+    """Return a reason that others follow after semicolons. Empty ones are left out."""
+    own = reason if isinstance(reason, Reason) else Reason("quoted", text=reason)
+    return _followed(own, (*_followers(own), *filter(None, others)))
+
+
+def without(reason: str, other: str) -> str:
+    """Return a reason without another one that follows it."""
+    if not isinstance(reason, Reason):
+        return reason.removesuffix(f"; {other}")
+    return _followed(reason, tuple(each for each in _followers(reason) if each != other))
+
+
+def _followers(reason: Reason) -> tuple[str, ...]:
+    found = reason.params.get("also", ())
+    return found if isinstance(found, tuple) else ()
+
+
+def _followed(reason: Reason, others: tuple[str, ...]) -> Reason:
+    params = {name: value for name, value in reason.params.items() if name != "also"}
+    return Reason(reason.code, **params, **({"also": others} if others else {}))
+
+
+def text(
+    code: str,
+    params: Params,
+    template: str = "",
+    said: Callable[[str], str] = str,
+    then: str = "; ",
+) -> str:
     """Return the text of a reason.
 
     Parameters
     ----------
     template
         Translated template; empty for English.
+    said
+        Translates a reason or a state among the parameters.
+    then
+        Separator of reasons that follow each other.
 
     Examples
     --------
     >>> text("reserved_for_job", {"job": "train", "starts_at": "2026-11-27T14:05:00Z"})
     'reserved for job train (starts at about 2026-11-27 14:05 UTC)'
     """
-    return (template or TEXTS[code]).format(**{name: _written(name, value) for name, value in params.items()})
+    values = {name: _written(name, value, said, then) for name, value in params.items()}
+    made = (template or TEXTS[code]).format_map(values)
+    return made + then + others if isinstance(others := values.get("also"), str) else made
 
 
-def time_param(at_ns: int) -> str:
-    """Return a time of the wall clock as a parameter, to the minute."""
-    return datetime.fromtimestamp(at_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:00Z")
+def time_param(at_ns: int, *, seconds: bool = False) -> str:
+    """Return a time of the wall clock as a parameter, to the minute or to the second."""
+    return datetime.fromtimestamp(at_ns // 1_000_000_000, UTC).strftime(f"%Y-%m-%dT%H:%M:{'%S' if seconds else '00'}Z")
 
 
-def _written(name: str, value: str | int) -> str:
-    if name in _TIMES:
-        return datetime.fromisoformat(str(value)).strftime("%Y-%m-%d %H:%M UTC")
-    if name.endswith("_s"):
-        return time_text(int(value))
-    return f"{value:,}" if isinstance(value, int) else value
+class _Count(int):
+    """Number with thousands separators, and with a word that is the format."""
+
+    def __format__(self, form: str) -> str:
+        if form and not form[0].isalpha():
+            return format(int(self), form)
+        return f"{int(self):,}{f' {form}' if form else ''}{'s' if form and self != 1 else ''}"
+
+
+def _written(name: str, value: Param, said: Callable[[str], str], then: str) -> str | int | float:
+    if isinstance(value, tuple):
+        return (then if name in _CLAUSES else type(then)(", ")).join(map(said, value))
+    if isinstance(value, Reason) or name in ("state", "why"):
+        return said(str(value) if isinstance(value, int | float) else value)
+    if name in _MINUTES or name in _SECONDS:
+        form = "%Y-%m-%d %H:%M UTC" if name in _MINUTES else "%Y-%m-%d %H:%M:%S UTC"
+        return datetime.fromisoformat(str(value)).strftime(form)
+    if isinstance(value, int):
+        return time_text(value) if name.endswith("_s") else _Count(value)
+    return value

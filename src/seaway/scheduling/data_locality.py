@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seaway.domain.job import DataSource
+from seaway.domain.reasons import Reason, also
 from seaway.domain.units import memory_text, rough_time_text
 from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import CLUSTER_GATEWAY, JOB_GANG, JOB_SPANS, PLAN_NODE
@@ -95,13 +96,17 @@ def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequ
     if not data.places:
         return ""
     times = [(each, int(pulls[snapshot.cluster_index(each)])) for each in clusters[:MAX_CLUSTERS_NAMED]]
-    known = [f"{rough_time_text(ms // 1000)} to {each}" for each, ms in times if 0 < ms < UNREACHABLE_MS]
+    known = [
+        Reason("time_to", time=rough_time_text(ms // 1000), place=each) for each, ms in times if 0 < ms < UNREACHABLE_MS
+    ]
     lost = [each for each, ms in times if ms >= UNREACHABLE_MS]
-    parts = [f"its data is at {' and '.join(dict.fromkeys(each.location for each in data.places))}"]
+    places, *others = dict.fromkeys(each.location for each in data.places)
+    for each in others:
+        places = Reason("both", one=places, other=each)
     size_mib = sum(each.size_mib for each in data.places)
-    parts += [f"{memory_text(size_mib)} take {', '.join(known)}"] if known else []
-    parts += [f"the transfer time is unknown to {', '.join(lost)}"] if lost else []
-    return "; ".join(parts)
+    parts = [Reason("data_takes", size=memory_text(size_mib), times=tuple(known))] if known else []
+    parts += [Reason("data_far", places=", ".join(lost))] if lost else []
+    return also(Reason("data_at", places=places), *parts)
 
 
 def place_near_data(placer: Placer, statement: Statement, first: int) -> None:

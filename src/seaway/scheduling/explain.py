@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seaway.domain.job import Job
 from seaway.domain.network import Link, NetworkNeed, link_text, violations
 from seaway.domain.placement import Candidate, Explanation, Placement, Refusal, Remedy
-from seaway.domain.reasons import Params, text
+from seaway.domain.reasons import Params, Reason, text
 from seaway.domain.units import figure_text, rate_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
@@ -85,7 +85,7 @@ def _broken(
             if reserved is not None and need.min_bandwidth_mbps > link.free_mbps:
                 waiting_mbps = link.free_mbps - max(0, int(free_bandwidth(reserved.arrays, at[source], at[target])))
         if said := violations(need, link):
-            waits = (f"{rate_text(waiting_mbps)} of that is reserved for waiting jobs",) if waiting_mbps > 0 else ()
+            waits = (Reason("bandwidth_of_waiting", rate=rate_text(waiting_mbps)),) if waiting_mbps > 0 else ()
             yield link_text(source, target, (*said, *waits))
 
 

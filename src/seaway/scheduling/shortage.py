@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from seaway.domain.job import Job
+from seaway.domain.reasons import Reason
 from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -39,9 +40,9 @@ def shortage(snapshot: Snapshot, job: Job, profile: Profile) -> str:
     if job.replicas == 1 or fits(snapshot, job, profile):
         return ""
     if 1 < job.demand.devices.slice_nodes in {each.slice_nodes for each in snapshot.devices}:
-        return f"all {job.replicas:,} nodes of one TPU slice are needed, and no such slice is free now"
-    where = "in one cluster" if job.single_cluster else "together"
-    return f"{job.replicas:,} replicas are needed {where}, and there is room for {room(snapshot, job, profile):,} now"
+        return Reason("no_free_slice", nodes=job.replicas)
+    code = "short_in_one_cluster" if job.single_cluster else "short_together"
+    return Reason(code, needed=job.replicas, count=room(snapshot, job, profile))
 
 
 def fits(snapshot: Snapshot, job: Job, profile: Profile) -> bool:

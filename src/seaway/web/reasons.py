@@ -141,8 +141,8 @@ class Step:
     ----------
     at
         Start, RFC 3339.
-    reason, actor
-        Reason of the change, and its author.
+    event
+        Event of the change.
     lasted_s
         Duration; None for a final state.
     percent
@@ -153,9 +153,7 @@ class Step:
 
     state: str
     at: str
-    reason: str
-    actor: str
-    attempt: int
+    event: EventOut
     lasted_s: float | None
     percent: float
     now: bool
@@ -184,9 +182,7 @@ def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]
         Step(
             turn.state,
             turn.at,
-            turn.reason,
-            turn.actor,
-            turn.attempt,
+            turn,
             None if at == last and JobState(turn.state).final else lasted[at],
             100 * widths[at] / sum(widths),
             at == last,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from babel.core import Locale, negotiate_locale
 from babel.dates import format_timedelta
@@ -20,8 +21,9 @@ from babel.units import format_unit
 from markupsafe import Markup
 from starlette.requests import Request
 
-from seaway.domain.reasons import TEXTS, Params, text
+from seaway.domain.reasons import TEXTS, Params, Reason, text
 from seaway.web import cookies
+from seaway.wire.message import CodedOut
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """Languages by code, with their native names."""
@@ -30,58 +32,6 @@ FIRST = "en"
 
 
 FULL_WIDTH_SEMICOLON = "\uff1b"
-
-PLACEMENT_CLAUSES = (
-    "{policy} chose {place} in place of {other}",
-    "{policy} chose {place}",
-    "for its first replica, {clause}",
-    "{term} decided: {score} against {lower} of {place}, the next best (in total {total} against {less})",
-    "{term} decided: {score} against {lower} of {place}, the next best",
-    "its data is closer than to {place}, the next best",
-    "the first in order of {count} nodes with equal scores",
-    "no other node fits",
-    "{place} has a better score, but {cluster} has room for {count} of {replicas} replicas",
-    "its data is at {place}",
-    "{size} take {clauses}",
-    "the transfer time is unknown to {place}",
-    "expected to run for {time}, learned from 1 run",
-    "expected to run for {time}, learned from {count} runs",
-    "{rate} each way between {gateways}",
-    "{time} to {place}",
-    "{policy} considers only {place}, the cluster with the most free GPU",
-    "It was trained for {trained} clusters, and the fleet has {count}: the fallback decides.",
-)
-"""Clauses of the reason of a placement or of a warning about a policy, with their names in braces.
-
-`{clause}` is another clause, and `{clauses}` are several, with commas between them.
-"""
-
-EVENT_CLAUSES = (
-    "{place} is active instead of {other}, {seconds} s after the last report of {cluster}: {clause}",
-    "{place} is active instead of {other}: {clause}",
-    "{place} has room for a standby",
-    "no cluster has room for a standby: {clause}",
-    "it was placed again",
-    "the service has changed",
-    "requested by {who}: {clause}",
-    "requested by {who}",
-    "{place} is drained",
-    "{place} does not answer",
-    "{place} is not in the fleet any more",
-    "{place} does not run it yet",
-    "{place} answers (it was stale)",
-    "{place} answers (it was lost)",
-    "{place} has not answered for {seconds} s and gets no new work",
-    "{place} has not answered for {seconds} s and is given up",
-    "{place} accepts new jobs again",
-    "the agent of {gateway} has not reported for {seconds} s",
-    "the agent of {gateway} reports again",
-    "the agent of {gateway} reports for the first time",
-    "queue {name} removed",
-    "pool {name} removed",
-    "tenant {name}",
-)
-"""Texts of the events of standbys and of the fleet, and of the reasons for a switch, as `PLACEMENT_CLAUSES`."""
 
 
 CHECK_CLAUSES = (
@@ -115,7 +65,7 @@ CHECK_CLAUSES = (
     "seaway network put FILE; see docs/network.md",
     "the checks failed by a bug; see the server's log",
 )
-"""Results of the checks of a cluster, and their remedies, as `PLACEMENT_CLAUSES`."""
+"""Results of the checks of a cluster, and their remedies, with their names in braces."""
 
 
 Clauses = tuple[tuple[str, re.Pattern[str]], ...]
@@ -126,7 +76,16 @@ def _patterns(clauses: Iterable[str]) -> Clauses:
     return tuple((each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in clauses)
 
 
-_OF_PLACEMENTS, _OF_EVENTS, _OF_CHECKS = map(_patterns, (PLACEMENT_CLAUSES, EVENT_CLAUSES, CHECK_CLAUSES))
+_OF_CHECKS = _patterns(CHECK_CLAUSES)
+
+
+def _params(shown: Mapping[str, Any]) -> Params:
+    """Return parameters of the API with reasons as in the domain."""
+    return {name: tuple(map(_param, each)) if isinstance(each, list) else _param(each) for name, each in shown.items()}
+
+
+def _param(shown: Any) -> Any:  # noqa: ANN401  # any parameter
+    return Reason.stored(shown.message, shown.code, _params(shown.params)) if isinstance(shown, CodedOut) else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,40 +117,45 @@ class Words:
         known = self.known.get(english)
         return known or Markup('<span lang="{}">{}</span>').format(FIRST, english)
 
-    def reason(self, code: str, params: Params, english: str) -> str:
+    def reason(self, code: str, params: Mapping[str, Any], english: str) -> str:
         """Translate a reason of the API by its code; as `translated` for one that the catalogue does not have."""
-        template = self.known.get(TEXTS.get(code, ""), "")
-        return text(code, params, template) if template else self.translated(english)
+        template = "" if self.language == FIRST else self.known.get(TEXTS.get(code, ""), "")
+        if not template:
+            return self.translated(english)
+        return text(code, _params(params), Markup(template), self._said, Markup(FULL_WIDTH_SEMICOLON))
 
-    def sentence(self, english: str) -> str:
-        """Translate the reason of a placement, whose clauses contain names; as `translated` if a clause is unknown."""
-        clauses = [self._clause(each) for each in english.split("; ")] if self.language != FIRST else []
-        return FULL_WIDTH_SEMICOLON.join(clauses) if clauses and all(clauses) else self.translated(english)
+    def coded(self, shown: object, field: str = "reason") -> str:
+        """Translate the reason in a field of a response, whose code and parameters are in the fields after it."""
+        code, params = getattr(shown, f"{field}_code"), getattr(shown, f"{field}_params")
+        return self.reason(code, params, getattr(shown, field))
 
-    def event(self, english: str) -> str:
-        """Translate the text of an event that has clauses; as `translated` for others."""
-        return (self.language != FIRST and self._clause(english, _OF_EVENTS)) or self.translated(english)
+    def plain(self, shown: object, field: str = "reason") -> str:
+        """Return the result of `coded` without markup, such as for attributes."""
+        said = self.coded(shown, field)
+        return said.striptags() if isinstance(said, Markup) else said
 
     def check(self, english: str) -> str:
         """Translate the result of a check of a cluster, or its remedy; as `translated` for others."""
-        return (self.language != FIRST and self._clause(english, _OF_CHECKS)) or self.translated(english)
+        return (self.language != FIRST and self._clause(english)) or self.translated(english)
 
-    def plain(self, english: str) -> str:
-        """Translate the reason of a placement or a warning, without markup; English if a clause is unknown."""
-        return self._clause(english) or english
-
-    def _clause(self, english: str, known: Clauses = _OF_PLACEMENTS) -> str:
+    def _clause(self, english: str) -> str:
         """Translate a clause; empty for an unknown one."""
         if english in self.known:
             return self.known[english]
-        for clause, pattern in known:
+        for clause, pattern in _OF_CHECKS:
             if (found := pattern.fullmatch(english)) and clause in self.known:
-                names = found.groupdict()
-                for name in names.keys() & {"clause", "clauses"}:
-                    parts = names[name].split(", ") if name == "clauses" else [names[name]]
-                    names[name] = ", ".join(self._clause(each, known) or each for each in parts)
-                return self(clause, **names)
+                return self(clause, **found.groupdict())
         return ""
+
+    def param(self, shown: object) -> str:
+        """Translate a parameter of a reason of the API, which can be a reason itself."""
+        return self._said(_param(shown))
+
+    def _said(self, english: str) -> str:
+        """Translate a reason or a state among parameters. Texts of users and clusters stay as they are."""
+        if isinstance(english, Reason) and english.code in TEXTS:
+            return self.reason(english.code, english.params, english)
+        return self.known.get(english, english)
 
     @property
     def locale(self) -> Locale:

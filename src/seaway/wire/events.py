@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from seaway.application.records import Event
 from seaway.wire.fields import moment
-from seaway.wire.message import Shown, fields_of
+from seaway.wire.message import ReasonParams, Shown, coded, fields_of
 
 
 class EventOut(Shown):
@@ -32,6 +34,10 @@ class EventOut(Shown):
     """State of the job after the event; empty for other kinds."""
     attempt: int
     """Number of the attempt; 0 for none."""
+    reason_code: str = ""
+    """Stable code of the reason for programs; empty for a text of a user or a cluster, and in older events."""
+    reason_params: ReasonParams = Field(default_factory=dict)
+    """Names and values in the reason."""
 
     @classmethod
     def of(cls, event: Event) -> EventOut:
@@ -59,4 +65,5 @@ def event_fields(event: Event) -> dict[str, Any]:
         EventOut,
         event,
         at=moment(event.at_ns),
+        **coded("reason", event.reason),
     )

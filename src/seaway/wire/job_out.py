@@ -22,7 +22,7 @@ from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.links import KnownLinkOut, known_link_fields
-from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.message import Incoming, ReasonParams, Shown, coded, fields_of
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -235,6 +235,10 @@ class JobOut(Shown):
     state: StateName
     reason: str
     """Reason for the state, a sentence for people."""
+    reason_code: str = ""
+    """Stable code of the reason for programs; empty for a text of a user or a cluster, and in older rows."""
+    reason_params: ReasonParams = Field(default_factory=dict)
+    """Names and values in the reason."""
     version: int
     """Version, which increases with each change; used as ETag."""
     attempt: int
@@ -369,6 +373,10 @@ class AttemptOut(Shown):
     """Reason for the placement, in one sentence."""
     reason: str
     """Reason for the end of the attempt."""
+    placement_reason_code: str = ""
+    placement_reason_params: ReasonParams = Field(default_factory=dict)
+    reason_code: str = ""
+    reason_params: ReasonParams = Field(default_factory=dict)
     created_at: str
     running_at: str | None
     ended_at: str | None
@@ -481,6 +489,7 @@ def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> 
         "held_replicas": job.held_replicas if job.state.placed else 0,
         "state": job.state.value,
         "reason": job.reason,
+        **coded("reason", job.reason),
         "version": job.version,
         "attempt": job.attempt,
         "failures": job.failures,
@@ -555,6 +564,8 @@ def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int |
         AttemptOut,
         attempt,
         placement_reason=attempt.why,
+        **coded("placement_reason", attempt.why),
+        **coded("reason", attempt.reason),
         created_at=moment(attempt.created_ns),
         running_at=moment_or_none(attempt.running_ns),
         ended_at=moment_or_none(attempt.ended_ns),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from seaway.wire.fields import Name, moment
-from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.message import Incoming, ReasonParams, Shown, coded, fields_of
 from seaway.wire.queues import QueueOut
 from seaway.wire.tenancy import versioned
 
@@ -46,6 +46,8 @@ class PolicyOut(Shown):
     server, `trained` for a trained policy."""
     warning: str = ""
     """Limits to consider before the policy decides for a queue; empty for none."""
+    warning_code: str = ""
+    warning_params: ReasonParams = Field(default_factory=dict)
 
 
 class PolicyList(Shown):
@@ -118,6 +120,8 @@ class ActivatedOut(Shown):
     """Remaining condition before the policy may be activated, one sentence; empty if none."""
     warning: str = ""
     """Limits of the policy while it decides; empty for none."""
+    warning_code: str = ""
+    warning_params: ReasonParams = Field(default_factory=dict)
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
@@ -128,14 +132,15 @@ def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
         policy,
         description=policy.says,
         queues=queues,
+        **coded("warning", policy.warning),
     )
 
 
 def detail_fields(policy: PolicyView, seen: Container[str], brought: ImportedPolicy | None) -> dict[str, Any]:
     """Return the fields of `PolicyDetail` for a policy."""
     trained, fields = trained_fields(brought) if brought else None, policy_fields(policy, seen)
-    warning = fields.pop("warning")  # it depends on the fleet, and is no change of the policy
-    return {**versioned({**fields, "trained": trained}), "warning": warning}
+    apart = {name: fields.pop(name) for name in list(fields) if name.startswith("warning")}  # no change of the policy
+    return {**versioned({**fields, "trained": trained}), **apart}
 
 
 def trained_fields(brought: ImportedPolicy) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from seaway.wire.fields import (
     seconds,
 )
 from seaway.wire.job_out import CostOut, JobOut, cost_fields, job_fields
-from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.message import Incoming, ReasonParams, Shown, fields_of
 from seaway.wire.reading import read_value
 from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 
@@ -137,7 +137,7 @@ class WaitingOut(JobOut):
     """Reason for the wait, on the current fleet."""
     code: str = ""
     """Kind of the reason, as in `GET /jobs/{job}/explain`."""
-    params: dict[str, str | int] = Field(default_factory=dict)
+    params: ReasonParams = Field(default_factory=dict)
     nodes_evaluated: int = 0
     """Number of evaluated nodes."""
     filtered: list[FilteredOut] = Field(default_factory=list)

@@ -25,7 +25,7 @@ from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.pages.jobs.columns import COLUMNS
-from seaway.web.words import CHECK_CLAUSES, EVENT_CLAUSES, PLACEMENT_CLAUSES, language_of, words_of
+from seaway.web.words import CHECK_CLAUSES, language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -65,8 +65,6 @@ CLAUSES = {
     TAKEN_IN,
     NO_PLACE,
     DELAYS,
-    *PLACEMENT_CLAUSES,
-    *EVENT_CLAUSES,
     *CHECK_CLAUSES,
     *TEXTS.values(),
 }
@@ -134,57 +132,6 @@ def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
 ) -> None:
     """A choice counts first, then the browser's order, then English."""
     assert language_of(chosen, accepted) == language
-
-
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [
-        ("bestfit chose a/n1; no other node fits", "bestfit 选择了 a/n1;没有其他节点放得下"),
-        (
-            "balanced chose 2 nodes of a, b; for its first replica, "
-            "Price decided: 9 against 4 of b/n2, the next best (in total 95 against 49); "
-            "the first in order of 2 nodes with equal scores",
-            "balanced 选择了 2 nodes of a, b;第一个副本:Price 起决定作用:9,次优的 b/n2 为 4"
-            "(总分 95 对 49);2 个得分相同的节点中排在最前",
-        ),
-        (
-            "bestfit chose a/n1 in place of pilot; its data is at b; 200GB take 27 min to a, 3 s to c; "
-            "expected to run for 20m, learned from 3 runs; 1Gbps each way between gw-a, gw-b",
-            "bestfit 代替 pilot 选择了 a/n1;其数据位于 b;传输 200GB:到 a 需 27 min, 到 c 需 3 s;"
-            "预计运行 20m,根据以往 3 次运行得出;gw-a, gw-b 之间每个方向 1Gbps",
-        ),
-        ("bestfit chose a/n1; so it is", '<span lang="en">bestfit chose a/n1; so it is</span>'),
-    ],
-)
-def test_the_reason_of_a_placement_is_translated_clause_by_clause(english: str, chinese: str) -> None:
-    """Names stay as they are; a sentence with an unknown clause stays English, and is marked as such."""
-    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
-    assert words_of("zh").sentence(english).translate(half_width) == chinese
-    assert words_of("en").sentence(english) == english
-
-
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [
-        (
-            "beta is active instead of alpha, 31.5 s after the last report of alpha: alpha does not answer",
-            "beta 代替 alpha 成为活动副本,距 alpha 最后一次上报 31.5 秒:alpha 没有响应",
-        ),
-        ("beta is active instead of alpha: alpha/n-1 is drained", "beta 代替 alpha 成为活动副本:alpha/n-1 正在排空"),
-        (
-            "beta is active instead of alpha: requested by eve: a: test",
-            "beta 代替 alpha 成为活动副本:由 eve 请求:a: test",
-        ),
-        ("no cluster has room for a standby: not enough free CPU", "没有集群可容纳备用副本:空闲 CPU 不足"),
-        ("beta has room for a standby", "beta 可容纳备用副本"),
-        ("shrinks from 4 to 2 replicas: so it is", '<span lang="en">shrinks from 4 to 2 replicas: so it is</span>'),
-    ],
-)
-def test_the_events_of_standbys_are_translated(english: str, chinese: str) -> None:
-    """Names and texts of users stay as they are; other events stay English, and are marked as such."""
-    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
-    assert words_of("zh").event(english).translate(half_width) == chinese
-    assert words_of("en").event(english) == english
 
 
 @pytest.mark.parametrize(

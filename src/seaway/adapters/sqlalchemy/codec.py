@@ -40,6 +40,7 @@ from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Occasion
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.reasons import TEXTS, Params, Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
@@ -100,6 +101,48 @@ def read_names(text: str) -> tuple[str, ...]:
     return () if text == "[]" else tuple(orjson.loads(text))
 
 
+SEPARATOR = "\x1f"
+"""ASCII unit separator."""
+
+
+def reason_text(reason: str) -> str:
+    """Return a reason as it is stored: the text, and after separators its code, and its parameters as JSON."""
+    plain = reason.replace(SEPARATOR, " ")
+    if not isinstance(reason, Reason):
+        return plain
+    coded = f"{plain}{SEPARATOR}{reason.code}"
+    if not reason.params:
+        return coded
+    params = orjson.dumps(reason.params, _nested, orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+    return f"{coded}{SEPARATOR}{params}"
+
+
+def _nested(value: str) -> object:
+    return {"code": value.code, "params": value.params} if isinstance(value, Reason) else str(value)
+
+
+@lru_cache(maxsize=4096)
+def read_reason(stored: str) -> str:
+    """Parse the output of `reason_text`. Rows of versions without codes have the text only."""
+    plain, *coded = stored.split(SEPARATOR)
+    if not coded:
+        return plain
+    return Reason.stored(plain, coded[0], _params(orjson.loads(coded[1])) if len(coded) > 1 else {})
+
+
+def _params(stored: dict[str, Any]) -> Params:
+    return {name: _param(value) for name, value in stored.items()}
+
+
+def _param(value: Any) -> Any:  # noqa: ANN401  # parsed JSON
+    if isinstance(value, list):
+        return tuple(map(_param, value))
+    if not isinstance(value, dict):
+        return value
+    code, params = value["code"], _params(value["params"])
+    return Reason(code, **params) if code in TEXTS else code  # a newer version may have stored it
+
+
 def job_row(job: JobRecord) -> Row:
     """Encode a job without its spec."""
     spec = job.spec
@@ -120,7 +163,7 @@ def job_row(job: JobRecord) -> Row:
         job.failures,
         names_text(job.clusters),
         names_text(job.nodes),
-        job.reason,
+        reason_text(job.reason),
         job.completed,
         _AWAITS.dump_json(job.awaits).decode() if job.awaits else None,
         None if job.pair is None else _PAIR.dump_json(job.pair, exclude_defaults=True).decode(),
@@ -143,7 +186,7 @@ def read_job(row: Sequence[Any]) -> JobRecord:
         submitted_ns,
         changed_ns,
         submitted_by,
-        reason,
+        read_reason(reason),
         version,
         attempt,
         failures,
@@ -173,8 +216,8 @@ def attempt_row(attempt: Attempt, spec: str) -> Row:
         _PLACEMENTS.serializer.to_json(attempt.placements, exclude_defaults=True).decode(),
         attempt.created_ns,
         attempt.expires_ns,
-        attempt.why,
-        attempt.reason,
+        reason_text(attempt.why),
+        reason_text(attempt.reason),
         attempt.running_ns,
         attempt.ended_ns,
         orjson.dumps(attempt.amounts).decode(),
@@ -183,7 +226,7 @@ def attempt_row(attempt: Attempt, spec: str) -> Row:
 
 def read_attempt(row: Sequence[Any]) -> Attempt:
     """Decode an attempt. Attempts of versions that stored no amounts hold what they requested."""
-    job_id, number, state, text, policy, placements, *more, amounts = row
+    job_id, number, state, text, policy, placements, created_ns, expires_ns, why, reason, *more, amounts = row
     spec = read_spec(text)
     held = requested_amounts(spec.demand, spec.replicas) if amounts is None else orjson.loads(amounts)
     return Attempt(
@@ -193,6 +236,10 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
         spec,
         policy,
         _PLACEMENTS.validate_json(placements),
+        created_ns,
+        expires_ns,
+        read_reason(why),
+        read_reason(reason),
         *(*more, held),
     )
 
@@ -219,13 +266,14 @@ def read_pending_command(row: Sequence[Any]) -> PendingCommand:
 def event_row(row: Event) -> Row:
     """Encode an event. An event of the fleet has job 0."""
     job_id = require_number(row.job_id) if row.job_id else 0
-    return (row.at_ns, row.kind, row.reason, row.actor, row.tenant, job_id, row.state, row.attempt, row.id)
+    reason = reason_text(row.reason)
+    return (row.at_ns, row.kind, reason, row.actor, row.tenant, job_id, row.state, row.attempt, row.id)
 
 
 def read_event(row: Sequence[Any]) -> Event:
     """Decode an event."""
     at_ns, kind, reason, actor, tenant, job_id, *more = row
-    return Event(at_ns, kind, reason, actor, tenant, ids.encode(job_id) if job_id else "", *more)
+    return Event(at_ns, kind, read_reason(reason), actor, tenant, ids.encode(job_id) if job_id else "", *more)
 
 
 def key_row(row: IdempotencyKey) -> Row:

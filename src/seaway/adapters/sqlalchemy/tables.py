@@ -1,7 +1,8 @@
 """Tables after the newest migration.
 
 If a row has exactly the fields of a record, its columns are in the same order. Statements name the columns. Job IDs
-are stored as numbers (`seaway.domain.job_spec`), enums by value, and collections as JSON.
+are stored as numbers (`seaway.domain.job_spec`), enums by value, and collections as JSON. Reasons are English texts,
+which their codes and parameters follow (`seaway.adapters.sqlalchemy.codec.reason_text`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
 
 NS_PER_S = 1_000_000_000
@@ -138,7 +139,7 @@ class AdvanceReservations:
         for each in list(self._names.reservations.values()):
             if now_ns >= each.ends_ns:
                 change = released(each, cordons)
-                change.insert.append(Event(now_ns, "reservation", f"reservation {each.name} has ended", ACTOR))
+                change.insert.append(Event(now_ns, "reservation", Reason("reservation_ended", name=each.name), ACTOR))
                 yield change
             elif each.maintenance and now_ns >= each.starts_ns:
                 reason = each.description or f"maintenance {each.name}"

@@ -13,6 +13,7 @@ from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import accepted, moved, stepped, stopped
 from seaway.domain.arrays import indexes_text, stored_indexes, taken
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import TEXTS, Reason
 
 ACTOR = "controller"
 
@@ -22,7 +23,7 @@ MAX_QUEUED = 1024
 MAX_TOGETHER = 512
 """Maximum number of tasks that one transaction stores, and that one cycle stops."""
 
-OF_ARRAY = "with its array"
+OF_ARRAY = TEXTS["state_of_array"].removeprefix("{state} ")
 """End of the reason of a task that was suspended with its array, and is resumed with it."""
 
 STARTS = frozenset({JobState.PENDING, JobState.QUEUED, JobState.RUNNING})
@@ -177,7 +178,7 @@ class Arrays:
             suspended = (each for each in tasks.live.values() if each.state is JobState.SUSPENDED)
             back = [each for each in suspended if each.reason.endswith(OF_ARRAY)][:MAX_TOGETHER]
             for task in back:
-                yield stepped(moved(task, JobState.QUEUED, "resumed with its array", now_ns), ACTOR)
+                yield stepped(moved(task, JobState.QUEUED, Reason("resumed_with_array"), now_ns), ACTOR)
             room = self._room(array)
             if room and array.unstarted and not tasks.waiting and not back:
                 yield _stored(array, min(room, MAX_TOGETHER), now_ns)
@@ -186,7 +187,7 @@ class Arrays:
         elif array.state.final or array.state is JobState.SUSPENDED:
             ends = [each for each in tasks.live.values() if each.state is not array.state]
             for task in ends[:MAX_TOGETHER]:
-                reason = f"{array.state.value} {OF_ARRAY}"
+                reason = Reason("state_of_array", state=array.state.value)
                 yield stopped(task, latest(task.id), array.state, reason, ACTOR, now_ns)[1]
 
 
@@ -195,7 +196,7 @@ def _stored(array: JobRecord, count: int, now_ns: int) -> Change:
     indexes, rest = taken(stored_indexes(array.unstarted), count)
     after = replace(array, unstarted=indexes_text(rest), version=array.version + 1)
     if array.state is JobState.PENDING:
-        after = replace(after, state=JobState.QUEUED, reason="its tasks are in the queue", changed_ns=now_ns)
+        after = replace(after, state=JobState.QUEUED, reason=Reason("tasks_queued"), changed_ns=now_ns)
         change = stepped(after, ACTOR)
     else:
         change = Change(update=[after])
@@ -207,7 +208,7 @@ def _stored(array: JobRecord, count: int, now_ns: int) -> Change:
 def _running(array: JobRecord, now_ns: int) -> JobRecord:
     """Return an array of which a task was placed. It has no placement of its own, so it skips the states of one."""
     started_ns = array.started_ns or now_ns
-    after = replace(array, state=JobState.RUNNING, reason="its tasks run", changed_ns=now_ns, started_ns=started_ns)
+    after = replace(array, state=JobState.RUNNING, reason=Reason("tasks_run"), changed_ns=now_ns, started_ns=started_ns)
     return replace(after, version=array.version + 1)
 
 
@@ -216,7 +217,7 @@ def _ended(array: JobRecord, counts: Mapping[JobState, int], now_ns: int) -> Cha
     failed, completed = counts.get(JobState.FAILED, 0), counts.get(JobState.COMPLETED, 0)
     others = sum(counts.values()) - failed - completed
     parts = [(completed, "completed"), (failed, "failed"), (others, "cancelled")]
-    reason = ", ".join(f"{count:,} {name}" for count, name in parts if count)
+    counted = [Reason("count_of", count=count, state=name) for count, name in parts if count]
     state = JobState.FAILED if failed else JobState.CANCELLED if others else JobState.COMPLETED
     runs = array if array.state is JobState.RUNNING else replace(_running(array, now_ns), version=array.version)
-    return stepped(moved(runs, state, f"of its tasks, {reason}", now_ns), ACTOR)
+    return stepped(moved(runs, state, Reason("tasks_ended", counts=tuple(counted)), now_ns), ACTOR)

@@ -14,6 +14,7 @@ from seaway.application.transitions import awaits_text, blocked, moved, stepped
 from seaway.domain.dependencies import After
 from seaway.domain.job import DataSource
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import Reason
 
 ACTOR = "controller"
 
@@ -115,14 +116,15 @@ def _outputs(job: JobRecord) -> Iterator[DataSource]:
 
 
 def _why_now(met: Iterable[JobRecord | None]) -> str:
-    names = [f"{job.spec.name} ({job.id}) is {job.state.value}" for job in met if job]
-    return f"released: {', '.join(names)}" if names else "released: it waits for no other job"
+    jobs = [Reason("job_is", job=f"{job.spec.name} ({job.id})", state=job.state.value) for job in met if job]
+    return Reason("released", jobs=tuple(jobs)) if jobs else Reason("released_alone")
 
 
 def _why_never(each: After, predecessor: JobRecord | None) -> str:
-    wanted = "is required to have run" if each.when == "started" else f"is required to have {each.when.value}"
+    required = Reason(f"required_{each.when.value}")
     if predecessor is None:
-        return f"its predecessor {each.job} was deleted, but {wanted}"
-    said = f": {predecessor.reason}" if predecessor.reason and predecessor.state is not JobState.COMPLETED else ""
-    name = f"{predecessor.spec.name} ({predecessor.id})"
-    return f"its predecessor {name} {wanted}, but is {predecessor.state.value}{said}"
+        return Reason("predecessor_deleted", job=each.job, required=required)
+    job, state = f"{predecessor.spec.name} ({predecessor.id})", predecessor.state.value
+    if predecessor.reason and predecessor.state is not JobState.COMPLETED:
+        return Reason("predecessor_is_for", job=job, required=required, state=state, why=predecessor.reason)
+    return Reason("predecessor_is", job=job, required=required, state=state)

@@ -24,11 +24,10 @@ from seaway.application.transitions import (
     ending,
     job_event,
     leaving,
-    minute,
     moved,
+    resize_reason,
     resized,
     sent_back,
-    sizes_text,
     stepped,
 )
 from seaway.application.views import ClusterState
@@ -36,6 +35,7 @@ from seaway.domain.deployment import Reach, WorkloadPhase
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import START_TIMEOUT_S
+from seaway.domain.reasons import Reason, also, time_param
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +97,11 @@ class Housekeeping:
                 log.warning("%s does not answer: %s", live.name, why)
             if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
                 self._state.fleet.set_state(live.name, ClusterState.STALE)
-                yield self._reported(
-                    "cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and gets no new work"
-                )
+                yield self._reported("cluster", Reason("stale", cluster=live.name, silent=round(last_seen_s)))
                 self._state.reconsider(live.name)
             if live.state is ClusterState.STALE and last_seen_s > settings.grace_period_s:
                 self._state.fleet.set_state(live.name, ClusterState.LOST)
-                yield self._reported("cluster", f"{live.name} has not answered for {last_seen_s:.0f} s and is given up")
+                yield self._reported("cluster", Reason("given_up", cluster=live.name, silent=round(last_seen_s)))
                 self._state.reconsider(live.name)
         self._check_local_cause()
 
@@ -137,14 +135,12 @@ class Housekeeping:
         lost = lost if self._holding(lost) else []
         halted = self._halts()
         if halted and lost and not self._halted:
-            text = f"{len(self._unreachable())} of {len(self._state.fleet.clusters)} clusters do not answer"
-            yield self._reported(
-                "rescheduling_halted", f"{text}: the control plane may be at fault, so nothing is placed elsewhere"
-            )
+            silent, clusters = len(self._unreachable()), len(self._state.fleet.clusters)
+            yield self._reported("rescheduling_halted", Reason("halted", silent=silent, clusters=clusters))
         self._halted = halted and (self._halted or bool(lost))
-        why = {name: f"{name} is not in the fleet any more" for name in gone}
+        why = {name: Reason("left_fleet", cluster=name) for name in gone}
         if not self._state.doubtful:
-            why |= {name: f"{name} does not answer" for name in lost}
+            why |= {name: Reason("silent", cluster=name) for name in lost}
         yield from self._reschedule(why)
 
     def _unreachable(self) -> list[str]:
@@ -194,7 +190,7 @@ class Housekeeping:
             lost = {each.replica: each.cluster for each in _running(attempt) if each.cluster in why}
             cluster = next(iter(lost.values()))
             yield self._observer.shrunk(job, attempt, lost, why[cluster]) or self._sent_back(
-                self._leaving(job, cluster), attempt, f"{why[cluster]}; {ELSEWHERE}"
+                self._leaving(job, cluster), attempt, also(why[cluster], ELSEWHERE)
             )
 
     def _leaving(self, job: JobRecord, cluster: str) -> JobRecord:
@@ -223,7 +219,7 @@ class Housekeeping:
         reported = []
         for name in gone:
             if name not in self._given_up:
-                reported.append(self._reported("cluster", f"{name} is not in the fleet any more and counts as lost"))
+                reported.append(self._reported("cluster", Reason("counts_as_lost", cluster=name)))
                 self._state.reconsider(name)
         self._given_up = set(gone)
         return gone if fleet.clusters else [], reported
@@ -246,14 +242,14 @@ class Housekeeping:
                     }
                     if not lost:
                         continue
-                    left = next(iter(lost.values()))
-                    if change := self._observer.shrunk(*found, lost, f"{left} is drained"):
+                    reason = Reason("drained", place=next(iter(lost.values())))
+                    if change := self._observer.shrunk(*found, lost, reason):
                         yield change
                     elif standby := self._ready_standby(found[0], drained):
-                        reason, now_ns = f"{left} is drained", self._state.clock.now_ns()
+                        now_ns = self._state.clock.now_ns()
                         yield switched(found[0], standby, reason, ACTOR, now_ns)[2]  # and is moved after that
                     else:
-                        yield self._sent_back(*found, f"{left} is drained; {ELSEWHERE}")
+                        yield self._sent_back(*found, also(reason, ELSEWHERE))
 
     def _ready_standby(self, job: JobRecord, drained: Collection[tuple[str, str]]) -> JobRecord | None:
         """Return the standby of a service, if it runs in a cluster that answers and is not drained itself."""
@@ -305,10 +301,12 @@ class Housekeeping:
         self._state.stages.became(attempt, tuple(unsent), Deployed.LATE)
         copy = self._state.seen[key[:2]].get(home)
         notes = [each.note for each in copy.endpoints if each.reach is Reach.NONE and each.note] if copy else []
-        text = f"{silent} did not confirm it"
+        waited = round(in_all_s)
+        reason: str = Reason("not_confirmed", clusters=silent, waited=waited)
         if not silent:
-            text = f"{home} gave no address of rank 0 for {', '.join(waiting)}{f' ({notes[0]})' if notes else ''}"
-        yield self._sent_back(*found, f"{text} within {in_all_s:.0f} s")
+            reason = Reason("no_address", cluster=home, clusters=", ".join(waiting), waited=waited)
+            reason = also(reason, *notes[:1])
+        yield self._sent_back(*found, reason)
 
     def _last_sign_ns(self, attempt: Attempt, now_ns: int) -> int:
         """Return the monotonic time of the last progress on an attempt in the slowest cluster.
@@ -330,7 +328,7 @@ class Housekeeping:
         if found is None:
             return
         self._reset_deadline(Due.LIMIT, key)
-        reason = f"it ran for longer than its limit of {found[1].spec.time_limit_s} s"
+        reason = Reason("time_limit", limit=found[1].spec.time_limit_s or 0)
         yield self._stopped(*found, JobState.FAILED, reason)
 
     def _end_lease(self, key: DueKey) -> Iterator[Change]:
@@ -344,14 +342,16 @@ class Housekeeping:
         if left_s <= 0:
             self._reset_deadline(Due.LEASE, key)
             self._warned_ns.pop(job.id, None)
-            yield self._stopped(*found, JobState.CANCELLED, f"its lease ended at {minute(expires_ns)}")
+            yield self._stopped(
+                *found, JobState.CANCELLED, Reason("lease_ended", ends_at=time_param(expires_ns, seconds=True))
+            )
             return
         self._state.deadlines.in_seconds(
             min(left_s - warned_s if left_s > warned_s else left_s, lease_s), Due.LEASE, key
         )
         if left_s <= warned_s and self._warned_ns.get(job.id) != expires_ns:
             self._warned_ns[job.id] = expires_ns
-            text = f"its lease ends at {minute(expires_ns)}, and then it is stopped: seaway renew {job.id}"
+            text = Reason("lease_ends", ends_at=time_param(expires_ns, seconds=True), job=job.id)
             yield Change(insert=[replace(job_event(job, ACTOR, "lease", text), at_ns=now_ns)])
 
     def _stopped(self, job: JobRecord, attempt: Attempt, state: JobState, reason: str) -> Change:
@@ -394,12 +394,12 @@ class Housekeeping:
             return
         (job, attempt), now_ns = found, self._state.clock.now_ns()
         if copy.phase is WorkloadPhase.SUCCEEDED and _added_later(attempt, missing):
-            after, ended_in = leaving(attempt, missing), f"the workload in {copy.cluster} ended before they were added"
-            reason = f"{sizes_text(attempt, after)}: {ended_in}"
+            after, ended_in = leaving(attempt, missing), Reason("ended_before", cluster=copy.cluster)
+            reason = resize_reason("shrinks", attempt, after, why=ended_in)
             yield resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
             return
         change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
-        reason = f"{loss_text(key[2], copy, attempt)} or late; the command is sent again"
+        reason = also(Reason("gone_or_late", what=loss_text(key[2], copy, attempt)), Reason("sent_again"))
         if job.reason != reason:
             job = replace(job, reason=reason, changed_ns=now_ns, version=job.version + 1)
             change.add(Change(update=[job], insert=[job_event(job, ACTOR, "drift")]))

@@ -33,10 +33,11 @@ from seaway.application.transitions import (
     job_event,
     leaving,
     moved,
+    nodes_text,
+    resize_reason,
     resized,
     sent_back,
     sized,
-    sizes_text,
     stepped,
     waiting_text,
     without_lost,
@@ -47,7 +48,8 @@ from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, Wo
 from seaway.domain.job_spec import ENDS_IN_PARTS, ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.units import ranges, time_text
+from seaway.domain.reasons import Reason, also
+from seaway.domain.units import ranges
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +190,9 @@ class Observer:
                 log.warning("%s answers again, after %.0f s", live.name, last_seen_s)
             self._state.fleet.set_state(live.name, ClusterState.UP)
             self._state.reconsider(live.name)
-            yield Change(insert=[self._fleet_event("cluster", f"{live.name} answers (it was {before.value})")])
+            yield Change(
+                insert=[self._fleet_event("cluster", Reason("answers", cluster=live.name, state=before.value))]
+            )
         if report.changes.complete:
             there = {copy.name for copy in report.changes.workloads if copy.phase is not WorkloadPhase.GONE}
             self._state.fleet.keep_orphans(live.name, there)
@@ -302,7 +306,9 @@ class Observer:
         sent = all(cluster in news.confirmed for cluster in self._state.unsent(attempt))
         if (sent or runs) and job.state is JobState.SCHEDULED:
             hindrance = next(iter(self._blocking_reasons(job)), "")  # it may arrive before the answer
-            job = moved(job, JobState.DEPLOYING, hindrance or f"accepted by {_listed(attempt.clusters)}", now_ns)
+            job = moved(
+                job, JobState.DEPLOYING, hindrance or Reason("accepted_by", clusters=_listed(attempt.clusters)), now_ns
+            )
             attempt = replace(attempt, state=AttemptState.SENT)
             change.update = [job, attempt]
             change.insert.append(job_event(job, ACTOR))
@@ -389,8 +395,11 @@ class Observer:
         if repairs:
             self._state.restored[key] += 1
         insists = self._state.restored[key] > MAX_MADE_AGAIN
-        what = "it stays" if not repairs else "it stays, after several repairs" if insists else "it is restored"
-        reason = f"{'; '.join(f'{cluster}: {each}' for cluster in sorted(drift) for each in drift[cluster])}; {what}"
+        what = "stays" if not repairs else "stays_after_repairs" if insists else "restored"
+        changed = (
+            Reason("in_cluster", cluster=cluster, text=each) for cluster in sorted(drift) for each in drift[cluster]
+        )
+        reason = also(*changed, Reason(what))
         if repairs and not insists:
             self._send_again(attempt, drift, change)
         if not change.update:
@@ -410,7 +419,7 @@ class Observer:
         """Report the addresses of a running job for clients outside its cluster, as an event."""
         workloads = self._state.seen[attempt.job_id, attempt.number].values()
         found = [
-            f"port {each.port} answers at {each.address}"
+            Reason("port", port=str(each.port), address=each.address)
             for copy in workloads
             for each in copy.endpoints
             if each.address and each.reach in (Reach.OUTSIDE, Reach.NODES)
@@ -418,9 +427,9 @@ class Observer:
         if not found:
             return Change()
         if change.update:  # its version changes anyway
-            return Change(insert=[job_event(job, ACTOR, "endpoint", _listed(found))])
+            return Change(insert=[job_event(job, ACTOR, "endpoint", Reason("ports", ports=tuple(found)))])
         after = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
-        return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", _listed(found))])
+        return Change(update=[after], insert=[job_event(after, ACTOR, "endpoint", Reason("ports", ports=tuple(found)))])
 
     def _meet(self, job: JobRecord, attempt: Attempt, change: Change) -> None:
         """Store the address of rank 0 once its cluster reports it, and send the commands that wait for it."""
@@ -438,7 +447,7 @@ class Observer:
         renewed = replace(job, changed_ns=self._state.clock.now_ns(), version=job.version + 1)
         job = next((each for each in change.update if isinstance(each, JobRecord)), renewed)
         change.update = [job, attempt]
-        change.insert.append(job_event(job, ACTOR, "endpoint", f"rank 0 answers the other clusters at {address}"))
+        change.insert.append(job_event(job, ACTOR, "endpoint", Reason("rank_0", address=address)))
         change.put += [PendingCommand(job.id, attempt.number, each, Verb.CREATE, now_ns) for each in waiting]
 
     def _held(self, job: JobRecord, attempt: Attempt) -> Change | None:
@@ -457,10 +466,14 @@ class Observer:
         """
         workloads = self._state.seen[attempt.job_id, attempt.number]
         late = [each for each in attempt.clusters if phase_of(workloads.get(each), attempt) not in STARTED]
-        why = [f"{each}: {workloads[each].reason}" for each in late if each in workloads and workloads[each].reason]
+        why = [
+            Reason("in_cluster", cluster=each, text=workloads[each].reason)
+            for each in late
+            if each in workloads and workloads[each].reason
+        ]
         self._state.stages.became(attempt, tuple(late), Deployed.LATE)
-        text = f"its replicas did not all run within {time_text(timeout_s)}, so its devices are released"
-        return self._avoiding(job, attempt, late, late, f"{text}; {'; '.join(why) or f'late: {_listed(late)}'}")
+        text = also(Reason("not_started", limit_s=timeout_s), *(why or [Reason("late", clusters=_listed(late))]))
+        return self._avoiding(job, attempt, late, late, text)
 
     def _blocked(self, job: JobRecord) -> Change:
         """Record the reason why a workload does not start, if it changed."""
@@ -479,10 +492,10 @@ class Observer:
             job = replace(job, started_ns=job.started_ns or now_ns)
         done = job.completed + len(attempt.remaining)
         if attempt.spec.starts_in_part and done < job.spec.replicas:
-            why = f"{done} of {job.spec.replicas} replicas completed; the others wait"
+            why = also(Reason("some_completed", done=done, replicas=job.spec.replicas), Reason("rest_waits"))
             after = moved(job, JobState.QUEUED, why, now_ns, completed=done)
         else:
-            after = moved(job, JobState.COMPLETED, "all replicas completed", now_ns)
+            after = moved(job, JobState.COMPLETED, Reason("completed"), now_ns)
         self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
         change = stepped(after, ACTOR)
         change.add(ended(attempt, now_ns))
@@ -503,14 +516,14 @@ class Observer:
         struck = [copy for copy in failed if copy.cause is Cause.INFRASTRUCTURE]
         for copy in failed:
             self._state.stages.became(attempt, (copy.cluster,), Deployed.STRUCK if copy in struck else Deployed.FAILED)
-        reason = next((copy.reason for copy in struck or failed if copy.reason), "a replica failed")
+        reason = next((copy.reason for copy in struck or failed if copy.reason), Reason("replica_failed"))
         if change := self._without_struck(job, attempt, failed, reason):
             return change
         job = job if struck else replace(job, failures=job.failures + 1)
         if struck or job.spec.restarts:
             return self._once_more(job, attempt, reason, self._setbacks(attempt))
         if job.failures <= job.spec.retries:
-            return self._once_more(job, attempt, reason, job.failures, f" of {job.spec.retries + 1}")
+            return self._once_more(job, attempt, reason, job.failures, job.spec.retries + 1)
         after = moved(job, JobState.FAILED, reason, now_ns)
         change = stepped(after, ACTOR)
         change.add(self._state.end_of_other(after, ACTOR))
@@ -552,15 +565,16 @@ class Observer:
         if after is None or any(one.phase is WorkloadPhase.SUCCEEDED for copy in workloads for one in copy.replicas):
             return None
         self._state.rest_from_resizes(job)
-        reason = f"{sizes_text(attempt, after)}: {why}"
+        reason = resize_reason("shrinks", attempt, after, why=why)
         return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
-    def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, of: str = "") -> Change:
+    def _once_more(self, job: JobRecord, attempt: Attempt, reason: str, times: int, most: int = 0) -> Change:
         """Requeue a failed job after a pause that depends on the number of failures."""
         now_ns, pause_s = self._state.clock.now_ns(), self._state.settings.pause_s(times)
-        nth = job.failures + 1 if of else attempt.number + 1
-        text = f"{reason}; attempt {nth}{of} follows in {pause_s:.0f} s"
-        return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=pause_s)
+        follows = Reason("attempt_follows", number=attempt.number + 1, pause=round(pause_s))
+        if most:
+            follows = Reason("attempt_of_follows", number=job.failures + 1, most=most, pause=round(pause_s))
+        return sent_back(job, attempt, also(reason, follows), ACTOR, now_ns, pause_s=pause_s)
 
     def _setbacks(self, attempt: Attempt) -> int:
         """Count consecutive failures of a job. An attempt that ran longer than the maximum pause resets the count."""
@@ -585,7 +599,7 @@ class Observer:
         workloads that are `missing` elsewhere are created again.
         """
         cluster, reason = next(iter(refused.items()))
-        text = f"{unasked.get(cluster, cluster)} refused it: {reason}"
+        text = Reason("refused", by=unasked.get(cluster, cluster), why=reason)
         if change := self._undone(job, attempt, refused, unfit, text):
             self._create_again(attempt, sorted(set(missing) - refused.keys()), change)
             return change
@@ -626,7 +640,7 @@ class Observer:
             return None
         pause_s = self._state.settings.pause_s(self._avoid(job, [e for e in there if e.replica in added], unfit))
         self._state.resize_after_ns[job.id] = self._state.clock.monotonic_ns() + int(pause_s * NS)
-        after, reason = leaving(attempt, added), f"{text}; the other replicas continue"
+        after, reason = leaving(attempt, added), also(text, Reason("others_continue"))
         return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
@@ -635,13 +649,17 @@ class Observer:
         self._state.made_again[key] += 1
         times = self._state.made_again[key]
         left = self._state.seen[key]
-        what = " and ".join(loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
+        what, *others = (loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
+        for each in others:
+            what = Reason("both", one=what, other=each)
         released = attempt.spec.template in ONE_OBJECT and attempt.holding is not attempt.placements
         if times > MAX_MADE_AGAIN or released:
             self._state.stages.became(attempt, tuple(missing), Deployed.GONE)
-            text = f"{what}{', and others have completed' if released else f' for the {times}th time'}"
+            text = Reason("gone_others_completed", what=what)
+            if not released:
+                text = Reason("gone_again", what=what, times=times)
             return sent_back(job, attempt, text, ACTOR, now_ns, pause_s=self._state.settings.pause_s(attempt.number))
-        reason = f"{what}; it is re-created"
+        reason = also(what, Reason("re_created"))
         change = Change()
         self._create_again(attempt, sorted(missing), change)
         if job.state is JobState.RUNNING:
@@ -695,6 +713,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _placement_text(job: JobRecord, attempt: Attempt) -> str:
-    nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in attempt.placements))
-    more = f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else ""
-    return f"runs on {_listed(nodes[:3])}{more}{waiting_text(job, len(attempt.placements))}"
+    runs = Reason("runs", where=nodes_text(attempt.placements))
+    return also(runs, waiting_text(job, len(attempt.placements)))

@@ -12,6 +12,7 @@ from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
 from seaway.application.records import Attempt, PendingCommand, Verb
 from seaway.domain.deployment import FINISHED_PHASES, Workload, WorkloadPhase
+from seaway.domain.reasons import Reason
 
 Known = Mapping[str, int | None]
 """IDs of stored jobs with their end times; None for an unfinished job."""
@@ -124,9 +125,9 @@ def loss_text(cluster: str, copy: Workload | None, attempt: Attempt) -> str:
     """Return a message on the missing part of an attempt in a cluster, given the remaining workload."""
     number = len(lacking(copy, attempt)) if copy else 0
     if not number:
-        return f"all workloads in {cluster} are gone"
+        return Reason("workloads_gone", cluster=cluster)
     placed = sum(each.cluster == cluster for each in attempt.remaining)
-    return f"{number} of the {placed} replicas in {cluster} {'is' if number == 1 else 'are'} gone"
+    return Reason("replica_gone" if number == 1 else "replicas_gone", count=number, placed=placed, cluster=cluster)
 
 
 def _replicas(copy: Workload) -> frozenset[int]:

@@ -23,6 +23,7 @@ from seaway.domain.deployment import ReplicaStatus
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, JobState
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 from seaway.domain.scaling import UNIT, Metric, Trigger, wanted_number
 
 log = logging.getLogger(__name__)
@@ -238,7 +239,7 @@ class Scaler:
         if (problem := "; ".join(problems)) != self._problems.get(job.id, ""):
             self._problems[job.id] = problem
             if problem:
-                reason = f"the number of replicas cannot be reduced: {problem}"
+                reason = Reason("not_reduced", problems=tuple(problems))
                 yield Change(
                     insert=[replace(job_event(job, ACTOR, "blocked", reason), at_ns=self._state.clock.now_ns())]
                 )
@@ -265,12 +266,12 @@ class Scaler:
             if JobState.SUSPENDED not in FOLLOWS[job.state]:
                 return Change()
             attempt = self._state.attempts.get((job.id, job.attempt))
-            return stopped(after, attempt, JobState.SUSPENDED, f"scaled to zero: {why}", ACTOR, now_ns)[1]
+            return stopped(after, attempt, JobState.SUSPENDED, Reason("to_zero", why=why), ACTOR, now_ns)[1]
         if not was:
-            return stepped(moved(after, JobState.QUEUED, f"scaled from zero: {why}", now_ns), ACTOR)
+            return stepped(moved(after, JobState.QUEUED, Reason("from_zero", why=why), now_ns), ACTOR)
         self._state.scale_reasons[job.id] = number, why
         after = replace(after, changed_ns=now_ns, version=job.version + 1)
-        reason = f"wants {number} replica{'s' * (number != 1)} instead of {was}: {why}"
+        reason = Reason("wants", now=number, was=was, why=why)
         return Change(update=[after], insert=[job_event(after, ACTOR, "updated", reason)])
 
     def _settled(self, key: _Key, trigger: Trigger, number: int, present: int) -> int:
@@ -294,18 +295,18 @@ class Scaler:
         replicas, spec = len(attempt.remaining) if attempt else 0, job.spec
         if trigger.metric is None:
             if is_open(trigger, self._state.clock.now_ns()):
-                return trigger.replicas, f"its time window begins at {trigger.start} ({trigger.timezone})"
-            return spec.min_replicas, f"its time window ended at {trigger.end} ({trigger.timezone})"
+                return trigger.replicas, Reason("window_begins", opens=trigger.start, timezone=trigger.timezone)
+            return spec.min_replicas, Reason("window_ended", closes=trigger.end, timezone=trigger.timezone)
         if not replicas and not trigger.wakes:
             return (spec.max_replicas if trigger.limits else 0), ""
         if trigger.limits:
             value: float | str = depth.get(spec.queue, 0)
         elif self._from_exporters(trigger.metric):
-            value = self._utilization(attempt) if attempt else "it has no replica"
+            value = self._utilization(attempt) if attempt else Reason("no_replica")
         else:
             value = self._readings.get((job.id, at), "")
         if isinstance(value, str):
-            return None, value or f"{trigger.metric.value} was not read yet"
+            return None, value or Reason("not_read", metric=trigger.metric.value)
         number = trigger.number_for(round(value * UNIT), replicas)
         return (spec.max_replicas if number is None else number), value_text(trigger, value)
 
@@ -320,7 +321,7 @@ class Scaler:
                 usage = measured.get(each.node) if each.cluster == cluster else None
                 for cores, most in _uses(each, seen.get(each.replica), usage) if usage else ():
                     used, reserved = used + cores, reserved + most
-        return used / reserved if reserved else "no exporter reports the use of its GPUs"
+        return used / reserved if reserved else Reason("no_exporter")
 
 
 def _uses(placement: Placement, replica: ReplicaStatus | None, usage: NodeUsage) -> Iterator[tuple[int, int]]:
@@ -350,13 +351,4 @@ def is_open(trigger: Trigger, now_ns: int) -> bool:
 def value_text(trigger: Trigger, value: float) -> str:
     """Return a clause with the value of a metric and its target."""
     target = trigger.target_milli / UNIT
-    match trigger.metric:
-        case Metric.UTILIZATION:
-            return f"{value:.0%} of its GPU cores are used, the target is {target:.0%}"
-        case Metric.LATENCY:
-            return f"requests take {value:.3g} s, the target is {target:g} s"
-        case Metric.REQUESTS:
-            return f"there are {value:.4g} requests a second, the target is {target:g} for each replica"
-        case Metric.QUEUE_DEPTH:
-            return f"{value:.0f} jobs wait in its queue, the target is {target:g}"
-    return f"its query has the value {value:.4g}, the target is {target:g} for each replica"
+    return Reason(f"metric_{trigger.metric or Metric.QUERY}", value=float(value), target=target)

@@ -19,6 +19,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
 from seaway.domain.placement import ring_links
+from seaway.domain.reasons import TEXTS, Reason, also
 from seaway.domain.units import rate_text
 from seaway.probing.rounds import Figures
 from seaway.scheduling.engine import decide
@@ -41,7 +42,7 @@ class SloViolation:
     Attributes
     ----------
     text
-        The links and their figures.
+        Reason with the links and their figures.
     clusters
         Clusters whose link to the user violates a bound.
     seen_ns
@@ -117,7 +118,7 @@ class Verdicts:
         found = [*broken.values(), *between]
         if not found:
             return None
-        text = "; ".join(dict.fromkeys(each.text for each in found))
+        text = Reason("network_violates", clauses=tuple(dict.fromkeys(each.text for each in found)))
         return SloViolation(text, frozenset(broken), max(each.seen_ns for each in found))
 
     def _from_user(self, attempt: Attempt) -> dict[str, Ends]:
@@ -160,7 +161,7 @@ class Verdicts:
         over_mbps = self._over_mbps.get(ends, 0) if counts else 0
         said, full = violations(need, link, running=True), counts and link.free_mbps < need.min_bandwidth_mbps
         if over_mbps and not full:
-            said += (f"{rate_text(over_mbps)} more is reserved than it has",)
+            said += (Reason("overbooked", more=rate_text(over_mbps)),)
         if not said:
             return None
         return _Violation(link_text(*ends, said), self._now_ns if full or over_mbps else self._seen_ns(need, link))
@@ -212,10 +213,10 @@ def _overbooked(snapshot: Snapshot) -> dict[Ends, int]:
 
 ACTOR = "network"
 
-BROKEN = "its network violates its bounds: "
+BROKEN = TEXTS["network_violates"].removesuffix("{clauses}")
 """Start of the reason of a job with a reported violation. It identifies the job after a restart too."""
 
-RECOVERED = "its network meets its bounds again"
+RECOVERED = Reason("network_meets")
 
 LOOK_S = 1
 """Seconds between two reviews of running jobs."""
@@ -317,10 +318,10 @@ class SloMonitor:
         elif not reported:
             self.reported += 1
             self._said_ns[key] = now_ns
-            yield self._event_change(job, "slo_violated", f"{BROKEN}{violation.text}")
-        elif job.reason != f"{BROKEN}{violation.text}" and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
+            yield self._event_change(job, "slo_violated", violation.text)
+        elif job.reason != violation.text and now_ns - self._said_ns.get(key, -(2**62)) >= RENEW_S * NS:
             self._said_ns[key] = now_ns
-            yield Change(update=[self._with_reason(job, f"{BROKEN}{violation.text}")])
+            yield Change(update=[self._with_reason(job, violation.text)])
 
     def _forget(self, key: Key) -> None:
         self._since_ns.pop(key, None)
@@ -374,8 +375,8 @@ class SloMonitor:
         self.moved += 1
         self._state.refusals[job.id] = retained
         self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
-        wall_ns, reason = self._state.clock.now_ns(), f"{BROKEN}{violation.text}"
-        change = sent_back(job, attempt, f"{reason}; {ELSEWHERE}", ACTOR, wall_ns)
+        wall_ns, reason = self._state.clock.now_ns(), violation.text
+        change = sent_back(job, attempt, also(reason, ELSEWHERE), ACTOR, wall_ns)
         if not job.reason.startswith(BROKEN):
             self.reported += 1
             change.insert.insert(0, replace(job_event(job, ACTOR, "slo_violated", reason), at_ns=wall_ns))

@@ -15,6 +15,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import OTHER_COPY
 from seaway.domain.job_spec import JobIds
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import Reason
 from seaway.scheduling.engine import decide
 from seaway.scheduling.explain import explain, summary
 from seaway.scheduling.job_queue import JobQueue
@@ -111,8 +112,8 @@ class Standbys:
         if not active.state.placed or attempt is None:
             return active.reason or active.state.value
         if attempt.running_ns is None:
-            return f"{', '.join(active.clusters)} does not run it yet"
-        return "the service has changed" if self._outdated(active) and not self._outdated(standby) else ""
+            return Reason("not_running_yet", cluster=", ".join(active.clusters))
+        return Reason("service_changed") if self._outdated(active) and not self._outdated(standby) else ""
 
     def _outdated(self, job: JobRecord) -> Attempt | None:
         """Return the attempt of a job if it must restart for a change of the service; else None."""
@@ -124,7 +125,7 @@ class Standbys:
         return attempt if moves or attempt.spec.requires_restart(job.spec) else None
 
     def _restart(self, job: JobRecord, attempt: Attempt) -> Change:
-        return sent_back(job, attempt, "it restarts with the change of the service", ACTOR, self._now_ns)
+        return sent_back(job, attempt, Reason("restarts_with_service"), ACTOR, self._now_ns)
 
     def _paired(self) -> list[JobRecord]:
         return [job for job_id in sorted(self._state.paired) if (job := self._state.jobs.get(job_id))]
@@ -143,7 +144,7 @@ class Standbys:
         """Return the reason why a standby cannot become active; empty if it can."""
         if standby.state is not JobState.RUNNING:
             return f"it is {standby.state.value}: {standby.reason}"
-        return "" if self._state.all_up(standby.clusters) else f"{', '.join(standby.clusters)} does not answer"
+        return "" if self._state.all_up(standby.clusters) else Reason("silent", cluster=", ".join(standby.clusters))
 
     def unverified(self, job: JobRecord) -> str:
         """Return the reason why a job with a cold standby cannot move to another cluster; empty if it can."""
@@ -160,7 +161,7 @@ class Standbys:
         """Record that a copy runs in another cluster than before, or may return to its former one."""
         if job.state is JobState.RUNNING:
             after = replace(job, pair=replace(pair, switched_ns=self._now_ns), version=job.version + 1)
-            event = job_event(after, ACTOR, "failover", switch_text(after, "it was placed again"))
+            event = job_event(after, ACTOR, "failover", switch_text(after, Reason("placed_again")))
             yield Change(update=[after], insert=[replace(event, at_ns=self._now_ns)])
         elif job.state.waits and pair.lost_ns is None and self._now_ns - job.changed_ns > PATIENCE_S * NS:
             yield Change(update=[alone(job)])
@@ -181,7 +182,7 @@ class Standbys:
         before, (cluster, reason) = self.places.get(job.id), self._place(job, profile)
         self.places[job.id] = StandbyPlace(cluster, reason, self._now_ns, now_ns)
         if before is None or bool(before.cluster) != bool(cluster):
-            text = f"{cluster} has room for a standby" if cluster else f"no cluster has room for a standby: {reason}"
+            text = Reason("standby_fits", place=cluster) if cluster else Reason("standby_fits_nowhere", why=reason)
             after = replace(job, version=job.version + 1)
             yield Change(update=[after], insert=[replace(job_event(after, ACTOR, "standby", text), at_ns=self._now_ns)])
 

@@ -42,6 +42,7 @@ from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Backfill, Queue
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
@@ -593,18 +594,18 @@ class ControlState:
     def blocked(self, job: JobRecord) -> str:
         """Return the reason why a waiting job cannot be tried yet; empty if it can."""
         if job.array and not self.arrays.may_wait(job):
-            return "other tasks of its array go first"
+            return Reason("array_order")
         if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
-            return "it is tried again after a pause"
+            return Reason("paused")
         other = self.jobs.get(job.other) if job.pair else None
         if other and job.is_standby and not other.state.placed and not other.state.final:
-            return "the active copy of the service is placed first"
+            return Reason("active_copy_first")
         if other and not job.is_standby and other.state is JobState.RUNNING and self.all_up(other.clusters):
-            return "its standby becomes active first"
+            return Reason("standby_first")
         for number in self.by_job.get(job.id, ()):
             for cluster in self.attempts[job.id, number].clusters:
                 if not self.given_up(cluster) and self._reported(job.id, number, cluster):
-                    return f"attempt {number} is being removed from {cluster}"
+                    return Reason("being_removed", number=number, cluster=cluster)
         return ""
 
     def _reported(self, job_id: str, number: int, cluster: str) -> bool:
@@ -693,7 +694,7 @@ class ControlState:
         other = self.jobs.get(job.other)
         if other is None or other.state.final:
             return Change()
-        reason = f"the other copy of the service ({job.id}) is {job.state.value}: {job.reason}"
+        reason = Reason("other_copy_ended", job=job.id, state=job.state.value, why=job.reason)
         attempt = self.attempts.get((other.id, other.attempt))
         return stopped(other, attempt, JobState.CANCELLED, reason, actor, self.clock.now_ns())[1]
 

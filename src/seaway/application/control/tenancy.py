@@ -11,6 +11,7 @@ from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.queues import Queue, children_of
+from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
@@ -214,11 +215,5 @@ class Names:
         """Return a message with the fix if a queue or its pool is missing; empty if both exist."""
         queue = self.queues.get(name)
         if queue is None:
-            return (
-                f"its queue {name!r} does not exist any more; move the job to another queue, or create the queue again"
-            )
-        return (
-            ""
-            if queue.pool in self.pools
-            else f"the pool {queue.pool!r} of its queue does not exist any more; create it again"
-        )
+            return Reason("no_queue", queue=name)
+        return "" if queue.pool in self.pools else Reason("no_pool", pool=queue.pool)

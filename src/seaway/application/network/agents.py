@@ -16,6 +16,7 @@ from seaway.application.records import AgentRecord, Event
 from seaway.application.writer import Writer
 from seaway.domain.errors import SeawayError
 from seaway.domain.gateways import NetworkConfig, ProbeConfig
+from seaway.domain.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -172,5 +173,5 @@ class Agents:
 
     def _state_text(self, gateway: str, before: AgentState | None, state: AgentState) -> str:
         if state is AgentState.LOST:
-            return f"the agent of {gateway} has not reported for {self._lost_after_ns() / NS_PER_S:g} s"
-        return f"the agent of {gateway} reports{' again' if before is AgentState.LOST else ' for the first time'}"
+            return Reason("agent_lost", gateway=gateway, silent=float(self._lost_after_ns() / NS_PER_S))
+        return Reason("agent_again" if before is AgentState.LOST else "agent_first", gateway=gateway)

@@ -19,6 +19,7 @@ from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
+from seaway.domain import reasons
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
@@ -251,8 +252,8 @@ class DryRuns:
         if (short := shortage(self._free, job, profile)) or not usable.limitations:
             return short
         short = shortage(usable.snapshot, usable.job, profile)
-        others = "".join(f"; other capacity is {each}" for each in islice(usable.texts, MAX_NAMED))
-        return f"{short}{others}" if short else ""
+        others = (reasons.Reason("other_capacity", what=each) for each in islice(usable.texts, MAX_NAMED))
+        return reasons.also(short, *others) if short else ""
 
     def _behind(self, job: JobRecord) -> tuple[bool, bool]:
         """Report whether a waiting job could delay the planned start of others, and whether it is behind others."""
@@ -274,10 +275,10 @@ class DryRuns:
             now_ns = self._controller.live.clock.monotonic_ns()
         delays, behind = self._behind(job)
         if missing_queue_or_pool:
-            return "queue_removed", {}, f"waits: {missing_queue_or_pool}"
+            return "queue_removed", {"why": missing_queue_or_pool}, f"waits: {missing_queue_or_pool}"
         said = summary(explanation, short) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
         if blocked:
-            return "backoff", {}, f"waits: {job.reason}; {blocked}"
+            return "backoff", {"why": job.reason, "until": blocked}, f"waits: {job.reason}; {blocked}"
         if hit:
             names = hit.holder.names
             code = next(code for name, code in _LIMIT_CODES.items() if name in names)
@@ -433,7 +434,8 @@ def _placement_code(explanation: Explanation, short: str, *, delays: bool, behin
         if behind
         else "to_be_decided"
     )
-    return code, {}
+    params = {"insufficient_capacity": {"short": short}, "deferred": {"why": explanation.deferral_reason}}
+    return code, params.get(code, {})
 
 
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:

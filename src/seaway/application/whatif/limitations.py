@@ -11,7 +11,7 @@ from seaway.application.control.scheduler.reservations import Reservation
 from seaway.domain.amounts import requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.reasons import Params, text, time_param
+from seaway.domain.reasons import Params, Reason, text, time_param
 from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.explain import Keeper, Limitation
 from seaway.scheduling.queueing.model_shares import without_models
@@ -67,7 +67,7 @@ class Usable:
         for limitation in self.limitations:
             for code, params, places in limitation.keepers:
                 if places is not None or limitation.plugin == LIMITS:
-                    yield text(code, params)
+                    yield Reason(code, **params)
 
 
 def usable(controller: Controller, free: Snapshot, reserved: Snapshot, job: Job, spec: JobSpec, user: str) -> Usable:
@@ -163,5 +163,5 @@ def _advance_reason(reservation: AdvanceReservation) -> tuple[str, Params]:
 
 def _limit_keeper(exhausted: Mapping[str, LimitHit]) -> Keeper:
     models = ", ".join(sorted(exhausted))
-    holders = ", ".join(dict.fromkeys(each.holder.label for each in exhausted.values()))
+    holders = tuple(dict.fromkeys(each.holder.label for each in exhausted.values()))
     return Keeper("model_limit", {"models": models, "holders": holders})

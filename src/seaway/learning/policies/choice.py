@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from seaway.domain.reasons import Reason as Coded
+from seaway.domain.reasons import also
 from seaway.learning.policies.file import Tensors
 from seaway.learning.policies.monitor import Guard, NoAnswerError, Reason
 from seaway.learning.policies.session import StoppedError
@@ -163,7 +165,7 @@ class Learned:
         """Call the policy; defer the job if it requests that."""
         found = self._asked(cycle)
         if isinstance(found, Answer) and found.waits:
-            return Status(Verdict.WAIT, f"{self.name} waits for a better place")
+            return Status(Verdict.WAIT, Coded("waits_for_better", policy=self.name))
         return PASS
 
     def score(self, cycle: Cycle) -> Scores:
@@ -190,9 +192,9 @@ class Learned:
         return found
 
     def _record_fallback(self, cycle: Cycle, why: str) -> None:
-        does = "scores" if self._profile else "decides"
-        said = f"{self._fall_back.name} {does} instead of {self.name}: {why}"
-        cycle.message = "; ".join(filter(None, (cycle.message, said)))
+        code = "fallback_scores" if self._profile else "fallback_decides"
+        said = Coded(code, policy=self._fall_back.name, other=self.name, why=why)
+        cycle.message = also(cycle.message, said) if cycle.message else said
         cycle.decider = Decider(self._profile, cycle.message) if self._profile else Decider(self._fall_back.name, why)
 
 

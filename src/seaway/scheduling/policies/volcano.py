@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from seaway.domain.reasons import Reason
 from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.columns import (
     CLUSTER_GATEWAY,
@@ -129,7 +130,7 @@ class MostFreeCluster:
             return np.zeros(len(home), np.uint8)
         chosen = int(np.where(allowed, free_gpu_milli(cycle.snapshot), np.iinfo(np.int64).min).argmax())
         name = cycle.snapshot.clusters[chosen].name
-        cycle.message = f"{self.name} considers only {name}, the cluster with the most free GPU"
+        cycle.message = Reason("most_free", policy=self.name, place=name)
         return (home != chosen).astype(np.uint8)
 
     def score(self, cycle: Cycle) -> Scores:

@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from statistics import median_low
 
-from seaway.domain.units import time_text
+from seaway.domain.reasons import Reason
 
 RUNS = 2
 """Number of past runs that count."""
@@ -92,8 +92,7 @@ class PastRuns:
     @property
     def text(self) -> str:
         """Expected duration with its origin; empty without a run."""
-        runs = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
-        return f"expected to run for {time_text(max(self.runs_s))}, learned from {runs}" if self.runs_s else ""
+        return Reason("learned", time_s=max(self.runs_s), count=len(self.runs_s)) if self.runs_s else ""
 
 
 class PastDurations:

@@ -27,6 +27,7 @@ from seaway.domain.amounts import (
     resource_text,
 )
 from seaway.domain.queues import MAX_DEPTH, Queue, children_of, subtree_guarantee
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Quota, Tenant
 
 Key = tuple[str, int]
@@ -146,13 +147,17 @@ class LimitHit:
     @property
     def message(self) -> str:
         """The limit as a clause, such as ``queue 'vision' holds 16 of its limit of 16 gpus``."""
-        most = resource_text(self.resource, self.limit)
-        said = f"{self.holder.label} holds {figure_text(self.resource, self.held)} of its limit of {most}"
-        if self.reserved:
-            said += f", with {figure_text(self.resource, self.reserved)} reserved for jobs that displaced others"
+        figures = {
+            "holder": self.holder.label,
+            "held": figure_text(self.resource, self.held),
+            "limit": resource_text(self.resource, self.limit),
+        }
+        code = "limit_full"
         if self.held < self.limit:
-            said += f", and this job requests {figure_text(self.resource, self.requested)}"
-        return said
+            code, figures["requested"] = "limit_small", figure_text(self.resource, self.requested)
+        if self.reserved:
+            code, figures["reserved"] = f"{code}_claimed", figure_text(self.resource, self.reserved)
+        return Reason(code, **figures)
 
 
 def _covers(guarantee: Amounts, held: Amounts, requested: Amounts) -> bool:
@@ -240,7 +245,9 @@ class QueueNode(Holder):
     def __init__(
         self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: GpuWeights
     ) -> None:
-        super().__init__(queue.name, f"queue {queue.name!r}", _effective_limit(queue, guarantee), queue=queue.name)
+        super().__init__(
+            queue.name, Reason("queue", queue=queue.name), _effective_limit(queue, guarantee), queue=queue.name
+        )
         self.queue = queue
         self.parent = above
         self.path: tuple[QueueNode, ...] = (self, *(above.path if above else ()))
@@ -383,7 +390,7 @@ class _Pool(Holder):
     __slots__ = ("reserved",)
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"//{name}", f"pool {name!r}, beside what queues keep for themselves,", {}, pool=name)
+        super().__init__(f"//{name}", Reason("pool_beside_queues", pool=name), {}, pool=name)
         self.reserved = _at_both()
 
 
@@ -683,10 +690,10 @@ class QueueTree:
         """Return the holder of a tenant's quota, or of one of its users."""
         key = quota_key(pool, tenant.name, user)
         if (known := self._quotas.get(key)) is None:
-            label = f"tenant {tenant.name!r}" if not user else f"user {user!r} of tenant {tenant.name!r}"
             limit = quota.user_limit if user else quota.limit
             names = {"tenant": tenant.name, "pool": pool} | ({"user": user} if user else {})
-            known = self._quotas[key] = Holder(key, f"{label} in pool {pool!r}", limit, **names)
+            label = Reason("user_in_pool" if user else "tenant_in_pool", **names)
+            known = self._quotas[key] = Holder(key, label, limit, **names)
         return known
 
     # Amounts.

@@ -14,13 +14,11 @@ from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import (
-    AWAITS_ENDS,
-    AWAITS_SHRINKING,
     blocked,
     leaving,
     moved,
+    resize_reason,
     resized,
-    sizes_text,
     stepped,
     stopped,
 )
@@ -29,6 +27,7 @@ from seaway.domain.amounts import held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.engine import decide
@@ -554,27 +553,30 @@ class Preemptor:
         now_ns, winner = self._state.clock.now_ns(), entry.record
         change = Change()
         for loser in losers:
-            change.add(blocked(loser, f"its place goes to job {winner.id} of higher priority", ACTOR, now_ns))
+            change.add(blocked(loser, Reason("place_lost", job=winner.id), ACTOR, now_ns))
         if not victims:
             return change
         ends, shrinks = [each for each in victims if each.whole is None], defaultdict[Candidate, set[int]](set)
         for each in victims:
             if each.whole:
                 shrinks[each.whole].update(each.allocation.decisions[:, PLAN_REPLICA].tolist())
-        waits = [f"{len(shrinks)} {AWAITS_SHRINKING[len(shrinks) > 1]}"] if shrinks else []
-        waits += [f"{len(ends)} {AWAITS_ENDS[len(ends) > 1]}"] if ends else []
-        reason = f"waits until {' and '.join(waits)}"
+        waits = [Reason("jobs_shrink" if len(shrinks) > 1 else "job_shrinks", count=len(shrinks))] if shrinks else []
+        waits += [Reason("jobs_end" if len(ends) > 1 else "job_ends", count=len(ends))] if ends else []
+        what = Reason("both", one=waits[0], other=waits[1]) if len(waits) > 1 else waits[0]
+        reason = Reason("waits_until", what=what)
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
         else:
             change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
         for each in (*ends, *shrinks):
-            by = "of higher priority" if each.owner.queue == entry.queue else f"of queue {entry.queue!r}"
+            by = Reason("job_of_priority", job=winner.id)
+            if each.owner.queue != entry.queue:
+                by = Reason("job_of_queue", job=winner.id, queue=entry.queue)
             if each in shrinks:
-                change.add(self._shrink(each, shrinks[each], f"job {winner.id} {by}"))
+                change.add(self._shrink(each, shrinks[each], by))
                 continue
             job, attempt = self._job(each.key), self._attempt(each.key)
-            said = f"preempted by job {winner.id} {by}"
+            said = Reason("preempted", winner=by)
             change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
         return change
 
@@ -582,8 +584,8 @@ class Preemptor:
         """Return the change that lets replicas of an elastic job leave, also after another claim of this call."""
         job, before, key = self._job(whole.key), self._attempt(whole.key), whole.key
         after = leaving(before, replicas)
-        least = ", its minimum," if len(replicas) == whole.spare else ""
-        said = f"{sizes_text(before, after)}{least} for {winner}"
+        code = "shrinks_to_minimum_for" if len(replicas) == whole.spare else "shrinks_for"
+        said = resize_reason(code, before, after, winner=winner)
         command_ns = self._state.command_ns(after)
         if key in self._shrunk:
             command_ns = max(command_ns, self._shrunk[key].command_ns + 1)

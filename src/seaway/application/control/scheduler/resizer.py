@@ -17,7 +17,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.transitions import leaving, of_size, resized, sizes_text
+from seaway.application.transitions import leaving, nodes_text, of_size, resize_reason, resized
 from seaway.domain.amounts import held_amounts, requested_amounts, total_of
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
@@ -26,6 +26,7 @@ from seaway.domain.job_spec import HEADED, NO_CLUSTER, ONE_TEMPLATE
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
+from seaway.domain.reasons import Reason
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import (
@@ -237,10 +238,9 @@ class Resizer:
         after = of_size(replace(attempt, placements=every, amounts=amounts))
         self._state.tree.hold(key, owner, amounts)
         self._state.bookings[key] = booking
-        nodes = list(dict.fromkeys(f"{each.cluster}/{each.node}" for each in added))
-        where = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more nodes" if len(nodes) > 3 else "")
-        why = self._state.scale_reason(job)
-        reason = f"{sizes_text(attempt, after)}: {f'{why}, and ' if why else ''}there is room on {where}"
+        where, scaled = nodes_text(added), self._state.scale_reason(job)
+        room = Reason("wanted_and_room", why=scaled, where=where) if scaled else Reason("room_on", where=where)
+        reason = resize_reason("grows", attempt, after, why=room)
         change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
         return Resize(change, attempt, owner, added, wanted, profile, booking)
 
@@ -259,7 +259,7 @@ class Resizer:
             return None
         after = leaving(attempt, chosen)
         why = self._state.scale_reason(job)
-        reason = f"{sizes_text(attempt, after)}{f': {why}' if why else ', as its number of replicas was set'}"
+        reason = resize_reason("shrinks", attempt, after, why=why or Reason("as_set"))
         change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
         return Resize(change, attempt, Owner(job.spec.queue, job.spec.tenant, job.submitted_by))
 

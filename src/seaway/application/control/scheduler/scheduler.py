@@ -30,6 +30,7 @@ from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
+from seaway.domain.reasons import Reason, also
 from seaway.domain.units import rate_text
 from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Limits, Unwatched
@@ -57,10 +58,10 @@ ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
 """Factory of a fallback: name of the policy, reason why it cannot be used, and a mix of past jobs."""
 
-NO_PLACE = "no node has room for it now"
+NO_PLACE = Reason("no_room")
 """Reason why most jobs wait."""
 
-DELAYS = "its start now could delay the planned start of an earlier job"
+DELAYS = Reason("delays_earlier_jobs")
 """Reason why jobs wait in a queue with conservative backfill."""
 
 DEFAULT_POLICY = "bestfit"
@@ -201,7 +202,7 @@ class Scheduler:
     def unready(self, queue: str) -> str:
         """Return the reason why jobs of a queue are not tried yet; empty if they are."""
         name = self._policy_of(queue)
-        return "" if self.readiness.has(name) else f"the policy {name!r} of its queue is being compiled"
+        return "" if self.readiness.has(name) else Reason("policy_not_ready", policy=name)
 
     def policy_of(self, queue: str) -> str:
         """Return the name of a queue's policy with its options, as in `Queue.policy_spec`. Thread-safe."""
@@ -325,7 +326,7 @@ class Scheduler:
             except Exception:
                 log.exception("the scores of %s could not be recorded", each.job.id)
                 said = ""
-            attempt = replace(each.attempt, why=f"{each.attempt.why}; {said}") if said else each.attempt
+            attempt = replace(each.attempt, why=also(each.attempt.why, said)) if said else each.attempt
             change = placed(each.entry.record, each.job, attempt, ACTOR)
             noted.append(replace(each, attempt=attempt, change=change, notes=None))
         return noted[::-1]
@@ -372,7 +373,7 @@ class Scheduler:
             self._refusals[record.id] += 1
             pause_s = self._state.settings.pause_s(self._refusals[record.id])
             later = replace(record, not_before_ns=now_ns + int(pause_s * 1e9))
-            reason = f"{each.refusal}; next attempt in {pause_s:.0f} s"
+            reason = also(each.refusal, Reason("next_attempt", pause=round(pause_s)))
             if record.state is JobState.QUEUED:
                 changes.append(blocked(later, reason, ACTOR, now_ns))
             else:
@@ -656,13 +657,15 @@ class Scheduler:
         record = entry.record
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
-        where = f"{clusters[0]}/{nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes of {', '.join(clusters)}"
+        where = f"{clusters[0]}/{nodes[0]}"
+        if len(nodes) > 1:
+            where = Reason("nodes_of", count=len(nodes), clusters=", ".join(clusters))
         decider = plan.deciders.get(at) or Decider(policy)
-        instead = f" in place of {policy}" if decider.name != policy else ""
-        chose = f"{decider.name} chose {where}{instead}"
-        chose = (
-            f"{chose}: {decider.reason}" if decider.reason else "; ".join(filter(None, (chose, plan.messages.get(at))))
-        )
+        by = {"policy": decider.name, "where": where} | ({"other": policy} if decider.name != policy else {})
+        chose = "chose" if decider.name == policy else "chose_instead"
+        why = Reason(f"{chose}_because", **by, why=decider.reason) if decider.reason else Reason(chose, **by)
+        message = "" if decider.reason else plan.messages.get(at, "")
+        done = Reason("placed_on" if decider.name == policy else "placed_instead", **by)
         learned = entry.past.text if entry.past else ""
         number = record.attempt + 1
         attempt = Attempt(
@@ -674,7 +677,7 @@ class Scheduler:
             placements=placements,
             created_ns=now_ns,
             expires_ns=now_ns + int(self._state.settings.confirm_s(len(placements)) * 1e9),
-            why="; ".join(filter(None, (chose, *self._network(plan, at, clusters), learned))),
+            why=also(why, message, *self._network(plan, at, clusters), learned),
             amounts=amounts,
         )
         attempt = of_size(attempt)
@@ -682,7 +685,7 @@ class Scheduler:
         job = moved(
             queued,
             JobState.SCHEDULED,
-            f"placed on {where} by {decider.name}{instead}{waiting_text(record, len(placements))}",
+            also(done, waiting_text(record, len(placements))),
             now_ns,
             attempt=number,
             clusters=clusters,
@@ -700,18 +703,22 @@ class Scheduler:
         return self._reservation_text(job, clusters), data
 
     def _reservation_text(self, job: Job, clusters: Sequence[str]) -> str:
-        """Return a text on the ring of a job and the reserved bandwidth between its clusters; empty for none."""
+        """Return a reason on the ring of a job and the reserved bandwidth between its clusters; empty for none."""
         mbps = job.between_replicas.min_bandwidth_mbps
         if len(clusters) == 1:
             return ""
         if job.ring:
-            ring = f"ring {' → '.join([*clusters, clusters[0]])}"
-            return f"{ring}, {rate_text(mbps)} on each link" if mbps else ring
+            ring = " → ".join([*clusters, clusters[0]])
+            return (
+                Reason("ring_with_bandwidth", clusters=ring, rate=rate_text(mbps))
+                if mbps
+                else Reason("ring", clusters=ring)
+            )
         if not mbps:
             return ""
         gateways_by_cluster = {each.name: each.gateway for each in self._state.fleet.snapshot.clusters}
         ends = sorted({gateways_by_cluster[cluster] for cluster in clusters} - {""})
-        return f"{rate_text(mbps)} each way between {', '.join(ends)}" if len(ends) > 1 else ""
+        return Reason("bandwidth_between", rate=rate_text(mbps), gateways=", ".join(ends)) if len(ends) > 1 else ""
 
 
 def _numbered(placements: tuple[Placement, ...], job: JobRecord, booking: Allocation) -> tuple[Placement, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from seaway.application.ports.clock import Clock
 from seaway.domain.job import Job
 from seaway.domain.placement import Candidate, Placement
+from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import JOB_SEQUENCE
 from seaway.scheduling.data_locality import locality_tiers, pull_ms
@@ -88,12 +89,13 @@ def why_chosen(
         count = room(snapshot, _in_cluster(job, best.cluster), profile)
         if count < job.replicas:
             among = [each for each in candidates if each.cluster in clusters]
-            has = f"{best.cluster} has room for {count:,} of {job.replicas:,} replicas"
-            elsewhere = f"{best.cluster}/{best.node} has a better score, but {has}; "
+            place, known = f"{best.cluster}/{best.node}", {"count": count, "replicas": job.replicas}
+            elsewhere = Reason("better_elsewhere", place=place, cluster=best.cluster, **known)
     if not among or (among[0].cluster, among[0].node) != (first.cluster, first.node):
         return ""  # the policy looks at more than the first replica
-    of = "" if job.replicas == 1 else "for its first replica, "
-    return f"{elsewhere}{of}{decided_by(among, _tiers(snapshot, job))}"
+    decided = decided_by(among, _tiers(snapshot, job))
+    said = decided if job.replicas == 1 else Reason("first_replica", what=decided)
+    return also(elsewhere, said) if elsewhere else said
 
 
 def _in_cluster(job: Job, cluster: str) -> Job:
@@ -130,18 +132,19 @@ def decided_by(candidates: Sequence[Candidate], tiers: Mapping[str, int]) -> str
     """
     best, ranks = candidates[0], [(tiers[each.cluster], each.total) for each in candidates]
     alike = ranks.count(ranks[0])
-    equal = f"the first in order of {alike} nodes with equal scores" if alike > 1 else ""
+    equal = Reason("equal_scores", count=alike) if alike > 1 else ""
     other = next((each for each, rank in zip(candidates, ranks, strict=True) if rank != ranks[0]), None)
     if other is None:
-        return equal or "no other node fits"
+        return equal or Reason("no_other_node")
     name = f"{other.cluster}/{other.node}"[:MAX_NAME]
     if tiers[best.cluster] < tiers[other.cluster]:
-        said = f"its data is closer than to {name}, the next best"
+        said = Reason("data_closer", place=name)
     else:
         term = max(best.scores, key=lambda term: best.scores[term] - other.scores[term])
-        said = f"{term} decided: {best.scores[term]:,} against {other.scores[term]:,} of {name}, the next best"
-        said += f" (in total {best.total:,} against {other.total:,})" if len(best.scores) > 1 else ""
-    return f"{said}; {equal}" if equal else said
+        said = Reason("decided", term=term, score=best.scores[term], lower=other.scores[term], place=name)
+        if len(best.scores) > 1:
+            said = Reason("decided_in_total", **said.params, total=best.total, less=other.total)
+    return also(said, equal)
 
 
 class ScoreRecorder:
