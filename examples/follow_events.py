@@ -17,7 +17,7 @@ async def follow(seaway: AsyncClient, number: int) -> str:
     )
     state: str = job.state
     async for event in seaway.follow(job.id):
-        print(f"{job.name}: {event.state or event.kind}: {event.reason}")
+        print(f"{job.name}: {event.state or event.kind}: {event.message}")
         state = event.state or state
     return state
 

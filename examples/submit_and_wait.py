@@ -29,7 +29,7 @@ def main() -> None:
         print(seaway.explain(submitted.id).message)
 
         over = seaway.wait(submitted.id, timeout_s=60)
-        print(f"{over.name} is {over.state}: {over.reason}")
+        print(f"{over.name} is {over.state}: {over.message}")
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def test_tenant_receives_own_events_and_those_of_the_fleet(served: Served) -> No
             served.store_events(1, tenant="", reason="all")
             served.store_events(1, tenant="other", reason="ours")
             seen = events(lines, 2)
-            while seen[-1]["reason"] != "ours":
+            while seen[-1]["message"] != "ours":
                 seen += events(lines, 1)
         assert {each["tenant"] for each in seen} <= {"", "other"}
         assert not [each for each in seen if each["kind"] in {"tenant", "queue", "pool"}]

@@ -163,7 +163,7 @@ def test_job_is_placed_near_its_data(cli: Cli) -> None:
         {"location": "b", "size": "200GB"},
         {"on_violation": "move"},
     )
-    assert "; its data is at b" in cli("explain", "hello", "-o", "json").body["placement_reason"]
+    assert "; its data is at b" in cli("explain", "hello", "-o", "json").body["placement_reason"]["message"]
     changed = cli("update", "hello", "--set", "data.location=a", "--set", "network.on_violation=report")
     assert "stopped and restarted" not in changed.out
     assert cli("show", "hello", "-o", "json").body["attempt"] == shown["attempt"]

@@ -115,7 +115,7 @@ class World:
         with self.plane.client.stream("GET", "/api/v1/events", headers={"last-event-id": "0"}) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data:") and (reported := json.loads(line.removeprefix("data:")))["kind"] == kind:
-                    return str(reported["reason"])
+                    return str(reported["message"])
         raise AssertionError(f"no event of kind {kind}")
 
     def routes(self, gateway: str) -> str:

@@ -273,10 +273,10 @@ async def test_a_training_over_clusters_is_a_ring_over_measured_links(world: Wor
     where = [each["cluster"] for each in sorted(attempt["placements"], key=lambda each: int(each["replica"]))]
     first, second = dict.fromkeys(where)
     assert where == [first] * 4 + [second] * 2
-    assert f"ring {first} → {second} → {first}, 600Mbps on each link" in attempt["placement_reason"]
+    assert f"ring {first} → {second} → {first}, 600Mbps on each link" in attempt["placement_reason"]["message"]
     assert (await links())["gw-1", "gw-2"] == (await links())["gw-2", "gw-1"] == (600, 400)
     why = await world.get(f"/jobs/{(await submit('late', '600Mbps'))['id']}/explain")
-    assert why["explanation"]["links"][0].startswith("gw-1 to gw-2: 400Mbps free, bound 600Mbps")
+    assert why["explanation"]["links"][0]["message"].startswith("gw-1 to gw-2: 400Mbps free, bound 600Mbps")
     answer = await world.client.post(f"/api/v1/jobs/{ring['id']}/cancel")
     assert answer.is_success, answer.text
     await measure()
@@ -353,7 +353,7 @@ async def test_a_job_goes_elsewhere_when_its_link_gets_worse_and_is_reported_why
     third = await world.job("third", max_latency="12ms")
     assert third["state"] == "queued"
     why = await world.get(f"/jobs/{third['id']}/explain")
-    refusals = {each["reason"] for each in why["explanation"]["filtered"]}
+    refusals = {each["message"] for each in why["explanation"]["filtered"]}
     assert "latency above the bound" in refusals, why
     assert any("answer" in each for each in refusals), why
 

@@ -141,7 +141,7 @@ async def activate_policy(request: Request, name: str) -> Response:
     act, who = pipeline.plane.operations.activate_policy, caller_of(request).name
     queue, left = await pipeline.threads.write(act, name, given.queue, who, shadow=given.shadow)
     warning = await pipeline.threads.read(pipeline.plane.overview.policy_warning, name)
-    return json_reply({"queue": queue_fields(queue), "left": left, "warning": warning, **coded("warning", warning)})
+    return json_reply({"queue": queue_fields(queue), "left": left, "warning": coded(warning)})
 
 
 async def _queues_seen(request: Request) -> set[str]:

@@ -19,6 +19,7 @@ from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.wire.fields import LONGEST_TIME_S
+from seaway.wire.message import coded
 from seaway.wire.queues import (
     PriorityOut,
     QueueIn,
@@ -88,7 +89,7 @@ async def put_queue(request: Request, name: str) -> Response:
     meant = precondition_of(request, queue_fields)
     queue = await act(request, Operations.put_queue, given.queue(name), meant=meant)
     warning = await pipeline_of(request).threads.read(overview.policy_warning, queue.policy)
-    return tagged_reply(queue_fields(queue) | ({"warning": warning} if warning else {}))
+    return tagged_reply(queue_fields(queue) | ({"warning": coded(warning)} if warning else {}))
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

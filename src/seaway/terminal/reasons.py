@@ -16,7 +16,7 @@ def picture(body: Body, layers: int) -> RenderableType:
     """Return the summary of a reason with a number of layers below it."""
     shown: list[RenderableType] = [Text.assemble((body["name"], "bold"), f": {body['message']}")]
     if ended := body.get("end_reason"):
-        shown.append(Text(f"  last attempt ended: {ended}"))
+        shown.append(Text(f"  last attempt ended: {ended['message']}"))
     if duration := learned(body):
         shown.append(Text(f"  expected duration: {duration}"))
     explanation = body["explanation"]
@@ -37,7 +37,7 @@ def _position_lines(body: Body) -> list[RenderableType]:
     if body["placement_reason"]:
         head = "last tried" if body["state"] in NOWHERE else "chosen because"
         decided = f" (decided {ago(body['decided_at'])} ago)" if body.get("decided_at") else ""
-        lines.append(Text(f"  {head}{decided}: {body['placement_reason']}"))
+        lines.append(Text(f"  {head}{decided}: {body['placement_reason']['message']}"))
     lines += [Text(f"  replica {each['replica']}: {each['cluster']}/{each['node']}") for each in body["placements"]]
     return lines
 
@@ -59,10 +59,10 @@ def refusals(explanation: Body, *, placed: bool = False) -> list[RenderableType]
     columns = (
         Column("NODES", lambda each: str(each["nodes"]), right=True),
         Column("REFUSED BY", lambda each: each["plugin"]),
-        Column("BECAUSE", lambda each: each["reason"], cut=True),
+        Column("BECAUSE", lambda each: each["message"], cut=True),
     )
     links = explanation.get("links", [])
-    broken = ["\nlinks that break its bounds", *(f"  {each}" for each in links)] if links else []
+    broken = ["\nlinks that break its bounds", *(f"  {each['message']}" for each in links)] if links else []
     return [head, Rows(columns, explanation["filtered"]), *broken]
 
 

@@ -128,7 +128,7 @@ class JobScreen(Screen[None], View):
         """Read the job and the data of the open tab."""
         body = self._body = await client.body(calls.job(self._job))
         title = Text.assemble((body["name"], "bold"), "  ", (body["state"], STYLES.get(body["state"], "")))
-        self._title.update(title.append(f"  {body['reason']}"))
+        self._title.update(title.append(f"  {body['message']}"))
         if self._tab == "about":
             self._write("about", await self._about(client, body))
         elif self._tab == "events":

@@ -157,7 +157,7 @@ def job_reason(job: Body) -> str:
     """Return the reason of a job, or the numbers of an array's tasks while they run."""
     tasks = job.get("tasks")
     if not tasks or job["state"] in ENDED or job["state"] == "held":
-        return str(job["reason"])
+        return str(job["message"])
     return ", ".join(f"{count:,} {state}" for state, count in tasks["states"].items())
 
 
@@ -253,7 +253,7 @@ WAITING_COLUMNS = (
     Column("REPLICAS", lambda job: str(job["replicas"]), right=True, drop=5),
     Column("GPUS", all_gpus),
     Column("WAITS", lambda job: ago(job["submitted_at"]), right=True),
-    Column("BECAUSE", lambda job: job["reason"], cut=True),
+    Column("BECAUSE", lambda job: job["message"], cut=True),
 )
 """Columns of waiting jobs."""
 
@@ -264,7 +264,7 @@ ATTEMPT_COLUMNS = (
     Column("WHERE", lambda each: ", ".join(placement_text(each["placements"])), cut=True),
     Column("TOOK", lambda each: lasted(each["running_at"], each["ended_at"]), right=True, drop=1),
     Column("COST", lambda each: cost_text(each.get("cost")), right=True, drop=3),
-    Column("REASON", lambda each: each["reason"] or each["placement_reason"], cut=True),
+    Column("REASON", lambda each: each["message"] or (each["placement_reason"] or {}).get("message", ""), cut=True),
 )
 """Columns of a job's attempts."""
 
@@ -277,7 +277,7 @@ def facts(body: Body) -> Table:
             ("id", body["id"]),
             ("state", state(body["state"])),
             ("tasks", _tasks(body)),
-            ("reason", body["reason"]),
+            ("reason", body["message"]),
             ("tenant", body["tenant"]),
             ("queue", f"{body['queue']}, priority {body['priority']}"),
             ("replicas", _replicas(body)),

@@ -312,6 +312,6 @@ def line(event: Body, *, dated: bool = False, named: bool = False) -> Text:
     text.append(f"{what:<{KIND_WIDTH}} ", STYLES.get(what, "bold"))
     if named:
         text.append(f"{event['job_id'] or 'fleet'}  ", "dim")
-    text.append(event["reason"])
+    text.append(event["message"])
     text.append(f"  · {event['actor']}", "dim")
     return text

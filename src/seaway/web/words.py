@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
 from babel.core import Locale, negotiate_locale
 from babel.dates import format_timedelta
@@ -23,7 +23,7 @@ from starlette.requests import Request
 
 from seaway.domain.reasons import TEXTS, Params, Reason, text
 from seaway.web import cookies
-from seaway.wire.message import CodedOut
+from seaway.wire.message import CodedOut, CodeOut
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """Languages by code, with their native names."""
@@ -88,6 +88,18 @@ def _param(shown: Any) -> Any:  # noqa: ANN401  # any parameter
     return Reason.stored(shown.message, shown.code, _params(shown.params)) if isinstance(shown, CodedOut) else shown
 
 
+class Explained(Protocol):
+    """An object of the API with a reason."""
+
+    @property
+    def reason(self) -> CodeOut:
+        """The reason for programs."""
+
+    @property
+    def message(self) -> str:
+        """The reason in English."""
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """Texts of a language.
@@ -124,14 +136,16 @@ class Words:
             return self.translated(english)
         return text(code, _params(params), Markup(template), self._said, Markup(FULL_WIDTH_SEMICOLON))
 
-    def coded(self, shown: object, field: str = "reason") -> str:
-        """Translate the reason in a field of a response, whose code and parameters are in the fields after it."""
-        code, params = getattr(shown, f"{field}_code"), getattr(shown, f"{field}_params")
-        return self.reason(code, params, getattr(shown, field))
+    def coded(self, shown: Explained | CodedOut | None) -> str:
+        """Translate a reason, or that of an object with a `reason` and a `message`; empty without one."""
+        if shown is None:
+            return ""
+        by = shown if isinstance(shown, CodedOut) else shown.reason
+        return self.reason(by.code, by.params, shown.message)
 
-    def plain(self, shown: object, field: str = "reason") -> str:
+    def plain(self, shown: Explained | CodedOut | None) -> str:
         """Return the result of `coded` without markup, such as for attributes."""
-        said = self.coded(shown, field)
+        said = self.coded(shown)
         return said.striptags() if isinstance(said, Markup) else said
 
     def check(self, english: str) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
-
 from seaway.application.records import Event
 from seaway.wire.fields import moment
-from seaway.wire.message import ReasonParams, Shown, coded, fields_of
+from seaway.wire.message import CodeOut, Shown, fields_of, with_message
 
 
 class EventOut(Shown):
@@ -22,7 +20,7 @@ class EventOut(Shown):
     at: str
     kind: str
     """Kind of event, such as `state`; docs/events.md lists all kinds."""
-    reason: str
+    message: str
     """Reason, a sentence for people."""
     actor: str
     """Name of the token, or the component of Seaway that caused the event."""
@@ -34,10 +32,7 @@ class EventOut(Shown):
     """State of the job after the event; empty for other kinds."""
     attempt: int
     """Number of the attempt; 0 for none."""
-    reason_code: str = ""
-    """Stable code of the reason for programs; empty for a text of a user or a cluster, and in older events."""
-    reason_params: ReasonParams = Field(default_factory=dict)
-    """Names and values in the reason."""
+    reason: CodeOut
 
     @classmethod
     def of(cls, event: Event) -> EventOut:
@@ -65,5 +60,5 @@ def event_fields(event: Event) -> dict[str, Any]:
         EventOut,
         event,
         at=moment(event.at_ns),
-        **coded("reason", event.reason),
+        **with_message(event.reason),
     )

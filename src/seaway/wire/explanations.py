@@ -13,23 +13,22 @@ from seaway.wire.facts import price_or_none
 from seaway.wire.fields import moment_or_none
 from seaway.wire.fleet import LinkOut, link_fields
 from seaway.wire.job_out import PlacementOut, placement_fields
-from seaway.wire.message import CodedOut, ReasonParams, Shown, coded, coded_fields, fields_of, params_fields
+from seaway.wire.message import CodedOut, CodeOut, Shown, code_fields, coded, fields_of
 
 
 class FilteredOut(Shown):
     """A reason of a filter, and the number of nodes that it rejected."""
 
     plugin: str
-    reason: str
+    message: str
     nodes: int
     clusters: dict[str, int] = Field(default_factory=dict)
     """Number of rejected nodes by cluster."""
-    code: str = ""
-    """Stable code of the reason for programs: `NodeResources.1` is the filter and the number of its reason. For
-    capacity of others: `reserved_for_job`, `reserved_for_other_tenant`, both also with `_until` if the start of that
-    job is unknown, `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`."""
-    params: ReasonParams = Field(default_factory=dict)
-    """Values in the reason: `job`, `job_id`, `starts_at`, `until`, `begin`, `end`, `name`, `models`, `holders`."""
+    reason: CodeOut
+    """The code `NodeResources.1` is the filter and the number of its reason. For capacity of others:
+    `reserved_for_job`, `reserved_for_other_tenant`, both also with `_until` if the start of that job is unknown,
+    `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`. Parameters are `job`, `job_id`, `starts_at`,
+    `until`, `begin`, `end`, `name`, `models`, `holders`."""
 
 
 class CandidateOut(Shown):
@@ -69,14 +68,10 @@ class ExplanationOut(Shown):
     filtered: list[FilteredOut]
     candidates: list[CandidateOut]
     remedies: list[RemedyOut]
-    links: list[str]
+    links: list[CodedOut]
     """Links that violate the job's bounds, with their figures."""
-    data: str
-    """Location of the data, and transfer times to the candidates' clusters; empty without data."""
-    violations: list[CodedOut] = Field(default_factory=list)
-    """The reasons in `links`, with their codes."""
-    data_code: str = ""
-    data_params: ReasonParams = Field(default_factory=dict)
+    data: CodedOut | None
+    """Location of the data, and transfer times to the candidates' clusters; null without data."""
 
 
 class ReasonOut(Shown):
@@ -92,10 +87,8 @@ class ReasonOut(Shown):
     ahead: int
     """Number of jobs to be decided before this job."""
     placements: list[PlacementOut]
-    placement_reason: str
-    """Reason recorded with the placement."""
-    placement_reason_code: str = ""
-    placement_reason_params: ReasonParams = Field(default_factory=dict)
+    placement_reason: CodedOut | None
+    """Reason recorded with the placement; null without one."""
     explanation: ExplanationOut | None
     """Explanation on the current fleet; null for a finished job. What a placed job uses itself counts as free."""
     decided_at: str | None = None
@@ -107,12 +100,10 @@ class ReasonOut(Shown):
     without them."""
     learned_runs: int = 0
     """Number of these runs."""
-    end_reason: str = ""
-    """Reason for the end of the last attempt of a waiting job, such as the job that displaced it; empty without one."""
-    end_reason_code: str = ""
-    end_reason_params: ReasonParams = Field(default_factory=dict)
-    code: str = ""
-    """Kind of the reason. One of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
+    end_reason: CodedOut | None = None
+    """Reason for the end of the last attempt of a waiting job, such as the job that displaced it; null without one."""
+    reason: CodeOut
+    """The code is one of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
     `reserved_in_advance`: advance reservations keep capacity for others. `reserved`: devices are reserved for this job.
     `queue_limit`: a limit of its queue or an ancestor has no room for it. `tenant_quota`, `user_quota`: a quota of its
@@ -120,9 +111,8 @@ class ReasonOut(Shown):
     other queues keep the rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned
     start. `behind_earlier_jobs`: its queue has no backfill, and an earlier job waits. `to_be_decided`: it fits, and is
     not decided yet. Others: `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed`, `finished`.
-    """
-    params: ReasonParams = Field(default_factory=dict)
-    """Names and values in the message: `policy`, `gateway`, `where`, `soon_s`, `queue`, `tenant`, `pool`, `user`,
+
+    Parameters are `policy`, `gateway`, `where`, `soon_s`, `queue`, `tenant`, `pool`, `user`,
     `held`, `limit`, `requested`, `reserved` (for jobs that displaced others), and those of `filtered`. `why`, `until`
     and `short` (of what there is too little) are reasons.
     """
@@ -165,10 +155,8 @@ class DryRunOut(Shown):
     placements: list[PlacementOut]
     price_per_hour: str | None = None
     """Price of all replicas per hour, in units of the currency; null if unknown, or if the job would wait."""
-    placement_reason: str = ""
-    """Reason for the node of the first replica: the score that decided against the next best one; empty if unknown."""
-    placement_reason_code: str = ""
-    placement_reason_params: ReasonParams = Field(default_factory=dict)
+    placement_reason: CodedOut | None = None
+    """Reason for the node of the first replica: the score that decided against the next best one; null if unknown."""
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
     """First 1,000 objects that Seaway would create in the clusters; the job ID in them consists of zeros."""
@@ -190,16 +178,14 @@ def explanation_fields(explanation: Explanation) -> dict[str, Any]:
     return fields_of(
         ExplanationOut,
         explanation,
-        violations=list(map(coded_fields, explanation.links)),
-        **coded("data", explanation.data),
+        links=list(map(coded, explanation.links)),
+        data=coded(explanation.data),
         filtered=[
             {
                 "plugin": each.plugin,
-                "reason": each.reason,
+                **code_fields(each.code, each.params, each.reason),
                 "nodes": each.nodes,
                 "clusters": dict(each.clusters),
-                "code": each.code,
-                "params": params_fields(each.params),
             }
             for each in explanation.refusals
         ],
@@ -231,10 +217,10 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         name=reason.job.spec.name,
         state=reason.job.state.value,
         placements=[placement_fields(each) for each in reason.placements],
-        **coded("placement_reason", reason.placement_reason),
-        **coded("end_reason", reason.end_reason),
+        **code_fields(reason.code, reason.params, reason.message),
+        placement_reason=coded(reason.placement_reason),
+        end_reason=coded(reason.end_reason),
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
-        params=params_fields(reason.params),
         estimated_start=moment_or_none(reason.estimated_start_ns),
         decided_at=moment_or_none(reason.decided_ns),
         learned_duration=None if reason.learned_duration_s is None else time_text(reason.learned_duration_s),
@@ -262,5 +248,5 @@ def dry_run_fields(trial: DryRun) -> dict[str, Any]:
         price_per_hour=price_or_none(trial.microprice_per_hour),
         explanation=explanation_fields(trial.explanation),
         manifests=list(trial.manifests[:MAX_OBJECTS]),
-        **coded("placement_reason", trial.placement_reason),
+        placement_reason=coded(trial.placement_reason),
     )

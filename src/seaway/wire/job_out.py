@@ -22,7 +22,7 @@ from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
 from seaway.wire.job_text import job_text
 from seaway.wire.links import KnownLinkOut, known_link_fields
-from seaway.wire.message import Incoming, ReasonParams, Shown, coded, fields_of
+from seaway.wire.message import CodedOut, CodeOut, Incoming, Shown, coded, fields_of, with_message
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -233,12 +233,9 @@ class JobOut(Shown):
     It is less than `replicas` if an elastic job shrank, or if replicas wait or have completed.
     """
     state: StateName
-    reason: str
+    message: str
     """Reason for the state, a sentence for people."""
-    reason_code: str = ""
-    """Stable code of the reason for programs; empty for a text of a user or a cluster, and in older rows."""
-    reason_params: ReasonParams = Field(default_factory=dict)
-    """Names and values in the reason."""
+    reason: CodeOut
     version: int
     """Version, which increases with each change; used as ETag."""
     attempt: int
@@ -369,14 +366,11 @@ class AttemptOut(Shown):
     number: int
     state: Literal["assumed", "sent", "running", "ending", "ended"]
     policy: str
-    placement_reason: str
-    """Reason for the placement, in one sentence."""
-    reason: str
-    """Reason for the end of the attempt."""
-    placement_reason_code: str = ""
-    placement_reason_params: ReasonParams = Field(default_factory=dict)
-    reason_code: str = ""
-    reason_params: ReasonParams = Field(default_factory=dict)
+    placement_reason: CodedOut | None
+    """Reason for the placement, in one sentence; null without one."""
+    message: str
+    """Reason for the end of the attempt; empty before."""
+    reason: CodeOut
     created_at: str
     running_at: str | None
     ended_at: str | None
@@ -488,8 +482,7 @@ def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> 
         "replicas": spec.replicas,
         "held_replicas": job.held_replicas if job.state.placed else 0,
         "state": job.state.value,
-        "reason": job.reason,
-        **coded("reason", job.reason),
+        **with_message(job.reason),
         "version": job.version,
         "attempt": job.attempt,
         "failures": job.failures,
@@ -563,9 +556,8 @@ def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int |
     return fields_of(
         AttemptOut,
         attempt,
-        placement_reason=attempt.why,
-        **coded("placement_reason", attempt.why),
-        **coded("reason", attempt.reason),
+        placement_reason=coded(attempt.why),
+        **with_message(attempt.reason),
         created_at=moment(attempt.created_ns),
         running_at=moment_or_none(attempt.running_ns),
         ended_at=moment_or_none(attempt.ended_ns),

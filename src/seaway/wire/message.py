@@ -32,42 +32,43 @@ class Shown(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
-class CodedOut(Shown):
-    """A reason among the parameters of another one."""
+class CodeOut(Shown):
+    """A reason for programs. The `message` beside it has the same in English."""
 
     code: str
-    """Stable code of the reason for programs; empty for a text of a user, a plugin or a cluster."""
+    """Stable code; empty for a text of a user, a plugin or a cluster, and in older events."""
     params: dict[str, str | int | float | CodedOut | list[CodedOut]]
+    """Names and values in the reason. Times are RFC 3339, and durations seconds."""
+
+
+class CodedOut(CodeOut):
+    """A reason with its text in English."""
+
     message: str
-    """The reason in English."""
 
 
-ReasonParams = dict[str, str | int | float | CodedOut | list[CodedOut]]
-"""Names and values in a reason. Times are RFC 3339, and durations seconds."""
+def with_message(reason: str) -> dict[str, Any]:
+    """Return the fields `reason` and `message` of a response."""
+    code, params = (reason.code, reason.params) if isinstance(reason, Reason) else ("", {})
+    return code_fields(code, params, reason)
 
 
-def coded_fields(reason: str) -> dict[str, Any]:
-    """Return the fields of `CodedOut` for a reason."""
-    if not isinstance(reason, Reason):
-        return {"code": "", "params": {}, "message": reason}
-    return {"code": reason.code, "params": params_fields(reason.params), "message": reason}
+def code_fields(code: str, params: Params, message: str) -> dict[str, Any]:
+    """Return the fields `reason` and `message` of a response for a reason with a code of its own."""
+    reason = {"code": code, "params": {name: _param(each) for name, each in params.items()}}
+    return {"reason": reason, "message": message}
 
 
-def params_fields(params: Params) -> dict[str, Any]:
-    """Return the parameters of a reason, ready to encode."""
-    return {name: _param(value) for name, value in params.items()}
+def coded(reason: str) -> dict[str, Any] | None:
+    """Return the fields of `CodedOut` for a reason; None without one."""
+    fields = with_message(reason)
+    return {**fields["reason"], "message": reason} if reason else None
 
 
 def _param(value: Param) -> Any:  # noqa: ANN401  # any parameter
     if isinstance(value, tuple):
-        return [coded_fields(each) for each in value]
-    return coded_fields(value) if isinstance(value, Reason) else value
-
-
-def coded(name: str, reason: str) -> dict[str, Any]:
-    """Return the code and the parameters of a reason, as fields after its own."""
-    fields = coded_fields(reason)
-    return {f"{name}_code": fields["code"], f"{name}_params": fields["params"]}
+        return [coded(each) for each in value]
+    return coded(value) if isinstance(value, Reason) else value
 
 
 def fields_of(response: type[Shown], source: object, **other: Any) -> dict[str, Any]:  # noqa: ANN401  # of any type

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, RootModel
+from pydantic import ConfigDict, RootModel
 
 from seaway.wire.fields import Name, moment
-from seaway.wire.message import Incoming, ReasonParams, Shown, coded, fields_of
+from seaway.wire.message import CodedOut, Incoming, Shown, coded, fields_of
 from seaway.wire.queues import QueueOut
 from seaway.wire.tenancy import versioned
 
@@ -44,10 +44,8 @@ class PolicyOut(Shown):
     source: str
     """`seaway` for a built-in heuristic, `package` for a policy of another package, `profile` for a profile file of the
     server, `trained` for a trained policy."""
-    warning: str = ""
+    warning: CodedOut | None = None
     """Limits to consider before the policy decides for a queue; empty for none."""
-    warning_code: str = ""
-    warning_params: ReasonParams = Field(default_factory=dict)
 
 
 class PolicyList(Shown):
@@ -118,10 +116,8 @@ class ActivatedOut(Shown):
     queue: QueueOut
     left: str
     """Remaining condition before the policy may be activated, one sentence; empty if none."""
-    warning: str = ""
-    """Limits of the policy while it decides; empty for none."""
-    warning_code: str = ""
-    warning_params: ReasonParams = Field(default_factory=dict)
+    warning: CodedOut | None = None
+    """Limits of the policy while it decides; null for none."""
 
 
 def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
@@ -132,15 +128,15 @@ def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
         policy,
         description=policy.says,
         queues=queues,
-        **coded("warning", policy.warning),
+        warning=coded(policy.warning),
     )
 
 
 def detail_fields(policy: PolicyView, seen: Container[str], brought: ImportedPolicy | None) -> dict[str, Any]:
     """Return the fields of `PolicyDetail` for a policy."""
     trained, fields = trained_fields(brought) if brought else None, policy_fields(policy, seen)
-    apart = {name: fields.pop(name) for name in list(fields) if name.startswith("warning")}  # no change of the policy
-    return {**versioned({**fields, "trained": trained}), **apart}
+    warning = fields.pop("warning")  # it depends on the fleet, and is no change of the policy
+    return {**versioned({**fields, "trained": trained}), "warning": warning}
 
 
 def trained_fields(brought: ImportedPolicy) -> dict[str, Any]:

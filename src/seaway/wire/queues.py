@@ -40,7 +40,7 @@ from seaway.wire.fields import (
     seconds,
 )
 from seaway.wire.job_out import CostOut, JobOut, cost_fields, job_fields
-from seaway.wire.message import Incoming, ReasonParams, Shown, fields_of
+from seaway.wire.message import CodedOut, Incoming, Shown, fields_of
 from seaway.wire.reading import read_value
 from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 
@@ -123,7 +123,7 @@ class QueueUsageList(Shown):
 
 
 class WaitingOut(JobOut):
-    """A waiting job."""
+    """A waiting job. Its reason is that of the wait on the current fleet, as in `GET /jobs/{job}/explain`."""
 
     position: int
     """Position among the waiting jobs of the tenant in the queue, from 1."""
@@ -133,11 +133,6 @@ class WaitingOut(JobOut):
     """Expected duration, learned from past runs of its name or user; null if the job sets one, or without them."""
     learned_runs: int = 0
     """Number of these runs."""
-    message: str
-    """Reason for the wait, on the current fleet."""
-    code: str = ""
-    """Kind of the reason, as in `GET /jobs/{job}/explain`."""
-    params: ReasonParams = Field(default_factory=dict)
     nodes_evaluated: int = 0
     """Number of evaluated nodes."""
     filtered: list[FilteredOut] = Field(default_factory=list)
@@ -334,7 +329,7 @@ def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
     """Return the fields of `WaitingOut` for a waiting job."""
     reported = reason_fields(reason)
     explained = reported["explanation"] or {"nodes": 0, "filtered": []}
-    names = ("message", "code", "params", "estimated_start", "learned_duration", "learned_runs")
+    names = ("reason", "message", "estimated_start", "learned_duration", "learned_runs")
     return {
         **job_fields(place.job),
         "position": place.position,
@@ -513,8 +508,8 @@ class QueueOut(Shown):
 class QueueStored(QueueOut):
     """A queue that was created or changed."""
 
-    warning: str = ""
-    """Limits of its policy while it decides; empty for none."""
+    warning: CodedOut | None = None
+    """Limits of its policy while it decides; null for none."""
 
 
 class QueueList(Shown):

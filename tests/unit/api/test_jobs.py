@@ -224,7 +224,7 @@ async def test_a_job_is_sent_on_its_way(rig: Rig) -> None:
     job = await rig.submit()
     path = f"{JOBS}/{job['id']}"
     async with rig.client("user") as client:
-        assert (await client.post(f"{path}/suspend", json={"reason": "lunch"})).json()["reason"] == "lunch"
+        assert (await client.post(f"{path}/suspend", json={"reason": "lunch"})).json()["message"] == "lunch"
         assert (await client.post(f"{path}/resume")).json()["state"] == "queued"
         assert (await client.post(f"{path}/resume")).status_code == 409
         assert (await client.post(f"{path}/cancel")).json()["state"] == "cancelled"
@@ -447,7 +447,7 @@ async def test_jobs_of_a_request_are_stored_together(rig: Rig) -> None:
     assert [each.status_code for each in (*answers, other, tried)] == [201, 200, 409, 200]
     assert answers[0].json() == answers[1].json()
     assert b["state"] == "held"
-    assert b["reason"] == f"waits for a ({a['id']}) to complete, stored ({first['id']}) to start"
+    assert b["message"] == f"waits for a ({a['id']}) to complete, stored ({first['id']}) to start"
     assert b["awaits"] == [{"job": a["id"], "when": "succeeded"}, {"job": first["id"], "when": "started"}]
     assert a["spec"]["after"] == [{"job": first["id"]}]
     assert [each["name"] for each in around["jobs"]] == ["stored", "b", "a"]
@@ -489,7 +489,7 @@ async def test_predecessors_change_with_a_patch(rig: Rig) -> None:
         late = await client.patch("/api/v1/jobs/a", json={"after": "c"})
     assert (wrong.status_code, free.status_code, late.status_code) == (422, 200, 409)
     assert "b (" in wrong.json()["detail"]
-    assert free.json()["reason"].startswith("waits for")
+    assert free.json()["message"].startswith("waits for")
 
 
 async def test_an_array_is_one_job_that_opens(rig: Rig) -> None:
@@ -553,4 +553,4 @@ async def test_failed_tasks_are_retried_over_http(rig: Rig) -> None:
     rig.step(4)
     assert (early.status_code, again.status_code) == (409, 200)
     assert ended["tasks"]["states"] == {"cancelled": 4}
-    assert again.json()["reason"] == "by mistake"
+    assert again.json()["message"] == "by mistake"

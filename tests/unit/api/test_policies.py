@@ -117,12 +117,12 @@ async def test_a_baseline_comes_with_a_warning(rig: Rig) -> None:
     """Its description, its activation and the change of a queue to it have the warning; other policies have none."""
     async with rig.client("operator") as client:
         done = (await client.post(f"{PATH}/volcano-divided/activate", json={"queue": "default"})).json()
-        assert done["warning"].startswith("This is a baseline for comparison.")
+        assert done["warning"]["message"].startswith("This is a baseline for comparison.")
         stored = await client.put("/api/v1/queues/other", json={"policy": "volcano-divided"})
         listed = {each["name"]: each["warning"] for each in (await client.get(PATH)).json()["policies"]}
         assert done["warning"] == stored.json()["warning"] == listed["volcano-divided"]
         assert stored.headers["etag"] == f'"{(await client.get("/api/v1/queues/other")).json()["version"]}"'
-        assert (await client.post(f"{PATH}/greedy/activate", json={"queue": "other"})).json()["warning"] == ""
+        assert (await client.post(f"{PATH}/greedy/activate", json={"queue": "other"})).json()["warning"] is None
 
 
 async def test_a_policy_in_use_is_not_removed(rig: Rig) -> None:

@@ -125,7 +125,7 @@ def test_an_event_says_when_what_why_and_who() -> None:
         "at": "2026-11-21T10:00:00Z",
         "state": "running",
         "kind": "state",
-        "reason": "runs on a/n",
+        "message": "runs on a/n",
         "actor": "ada",
         "job_id": "x",
     }

@@ -27,7 +27,7 @@ def body(**changed: object) -> dict[str, Any]:
         "message": "it waits",
         "position": 2,
         "ahead": 1,
-        "placement_reason": "",
+        "placement_reason": None,
         "placements": [],
     }
     return {**reported, "explanation": explanation, **changed}

@@ -51,7 +51,9 @@ def test_a_queue_that_changes_all_the_time_is_given_up(monkeypatch: pytest.Monke
 def test_the_warning_of_a_policy_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It is on standard error, apart from the result."""
     there = {**QUEUE, "version": "a"}
-    stub = Stub([httpx.Response(200, json=there), httpx.Response(200, json={**there, "warning": "Jobs wait."})])
+    stub = Stub(
+        [httpx.Response(200, json=there), httpx.Response(200, json={**there, "warning": {"message": "Jobs wait."}})]
+    )
     assert run(monkeypatch, stub) == 0
     assert capsys.readouterr().err == "warning: Jobs wait.\n"
 

@@ -154,7 +154,7 @@ def test_waiting_ends_after_its_time(ask: AttentionParams) -> None:
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_events_are_read_however_they_are_cut(size: int) -> None:
     """Chunks may end anywhere, also within a letter; line separators in a text end no line."""
-    reported = {**event(7, "failed"), "reason": "größer\u2028als\x85gedacht"}
+    reported = {**event(7, "failed"), "message": "größer\u2028als\x85gedacht"}
     sent = b": hello\n\ndata: " + orjson.dumps(reported) + b"\n\nid: 8\n\n"
     reader = Reader()
     received = [each for at in range(0, len(sent), size) for each in reader.read(sent[at : at + size])]

@@ -12,7 +12,7 @@ JOB: Body = {
     "priority": 0,
     "replicas": 2,
     "state": "running",
-    "reason": "runs on east/n0",
+    "message": "runs on east/n0",
     "version": 3,
     "attempt": 1,
     "failures": 0,

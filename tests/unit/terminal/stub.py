@@ -74,7 +74,7 @@ class Server:
             "id": self.events,
             "at": "2026-11-21T10:00:00Z",
             "kind": kind,
-            "reason": reason,
+            "message": reason,
             "actor": "seaway",
             "tenant": "",
             "job_id": job_id,
@@ -146,7 +146,7 @@ class Server:
         found = next(each for each in self.jobs if each["id"] == job_id)
         if what == ["explain"]:
             said = "waits: nothing fits" if found["state"] == "queued" else "runs on east/n0"
-            empty = {"position": 1, "ahead": 0, "placements": [], "placement_reason": "", "explanation": None}
+            empty = {"position": 1, "ahead": 0, "placements": [], "placement_reason": None, "explanation": None}
             return {**empty, "id": job_id, "name": found["name"], "state": found["state"], "message": said}
         if what == ["events"]:
             return {"events": [], "next": None}

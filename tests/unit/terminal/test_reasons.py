@@ -21,7 +21,7 @@ WHY: dict[str, object] = {
     "position": 0,
     "ahead": 0,
     "placements": [],
-    "placement_reason": "bestfit chose east/n0",
+    "placement_reason": {"message": "bestfit chose east/n0"},
     "explanation": None,
 }
 
@@ -100,7 +100,7 @@ def test_a_job_that_was_never_placed_is_nowhere() -> None:
 
 def test_a_waiting_job_says_why_its_last_attempt_ended() -> None:
     """The reason for the end is shown beside the reason for the wait, and the last run does not count on."""
-    body = job("train", state="queued", **WHY, end_reason="preempted by job b of queue 'q'")
+    body = job("train", state="queued", **WHY, end_reason={"message": "preempted by job b of queue 'q'"})
     console = Console(width=100)
     with console.capture() as shown:
         console.print(picture(body, 0))

@@ -20,11 +20,11 @@ from seaway.web.fragment import environment
 from seaway.web.words import Words, words_of
 from seaway.wire.events import EventOut, event_fields
 from seaway.wire.explanations import FilteredOut
-from seaway.wire.message import CodedOut
+from seaway.wire.message import CodedOut, CodeOut
 
 REFUSALS = [
-    FilteredOut(plugin="NodeResources", reason="not enough free CPU", nodes=2, code="NodeResources.1"),
-    FilteredOut(plugin="Theirs", reason="moon <too> low", nodes=1, code="Theirs.1"),
+    FilteredOut(plugin=plugin, message=said, nodes=nodes, reason=CodeOut(code=f"{plugin}.1", params={}))
+    for plugin, said, nodes in (("NodeResources", "not enough free CPU", 2), ("Theirs", "moon <too> low", 1))
 ]
 SENTENCE = "waits: 1 of 4 nodes fit"
 
@@ -32,7 +32,7 @@ SENTENCE = "waits: 1 of 4 nodes fit"
 def answered(words: Words, code: str, **parameters: str | CodedOut) -> str:
     """Return an answer as a page has it."""
     template = environment().get_template("reasons.html").make_module()
-    said = template.answered(words, words.locale, SENTENCE, code, parameters, 4, REFUSALS)  # type: ignore[attr-defined]
+    said = template.answered(words, words.locale, SENTENCE, CodeOut(code=code, params={**parameters}), 4, REFUSALS)  # type: ignore[attr-defined]
     return " ".join(str(said).split())
 
 
@@ -187,7 +187,7 @@ def test_reasons_without_a_code_show_their_text() -> None:
     """Such as those of users, and those that earlier versions stored; English is marked."""
     stored = replace(read_event(event_row(Event(0, "state", "", "seaway"))), reason=read_reason("placed on a/n by x"))
     shown = EventOut.of(stored)
-    assert (shown.reason, shown.reason_code, shown.reason_params) == ("placed on a/n by x", "", {})
+    assert (shown.message, shown.reason.code, shown.reason.params) == ("placed on a/n by x", "", {})
     assert words_of("zh").coded(shown) == '<span lang="en">placed on a/n by x</span>'
     assert read_reason(reason_text("a\x1fcode\x1f{}")) == "a code {}"
 

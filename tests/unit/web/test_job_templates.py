@@ -20,6 +20,7 @@ from seaway.wire.job_out import (
     PlacementOut,
     SliceOut,
 )
+from seaway.wire.message import CodedOut, CodeOut
 
 
 def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
@@ -30,8 +31,9 @@ def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
         number=1,
         state="running",
         policy="bestfit",
-        placement_reason="",
-        reason="",
+        placement_reason=None,
+        message="",
+        reason=CodeOut(code="", params={}),
         created_at="",
         running_at=None,
         ended_at=None,
@@ -93,16 +95,18 @@ def test_cores_of_a_slice_are_a_share_of_its_gpu(language: str, core_milli: int,
 )
 def test_a_decision_has_its_time(language: str, said: str, now: str) -> None:
     """Figures of a decision have its time, and those of now say that they are, in both languages."""
-    decided_at, why = "2026-11-26T21:00:00Z", "bestfit chose a/n0"
+    decided_at = "2026-11-26T21:00:00Z"
+    why = CodedOut(code="", params={}, message="bestfit chose a/n0")
     words, latest = words_of(language), placed(1).model_copy(update={"created_at": decided_at, "placement_reason": why})
     time = '<time datetime="2026-11-26T21:00:00Z" data-form="second">2026-11-26 21:00:00 UTC</time>'
     assert said.format(time) in places(latest, {}, words)
-    explanation = ExplanationOut(nodes=1, filtered=[], candidates=[], remedies=[], links=[], data="")
+    explanation = ExplanationOut(nodes=1, filtered=[], candidates=[], remedies=[], links=[], data=None)
     reason = ReasonOut(
         id="j",
         name="train",
         state="running",
         message="running: runs on a/n0",
+        reason=CodeOut(code="placed", params={}),
         position=0,
         ahead=0,
         placements=latest.placements,
@@ -120,7 +124,7 @@ def test_a_decision_has_its_time(language: str, said: str, now: str) -> None:
 )
 def test_a_trial_shows_the_nodes_and_the_price_of_all_replicas(language: str, said: str) -> None:
     """A job of several replicas has a table with their nodes, and their total price; one replica has none."""
-    explanation = ExplanationOut(nodes=3, filtered=[], candidates=[], remedies=[], links=[], data="")
+    explanation = ExplanationOut(nodes=3, filtered=[], candidates=[], remedies=[], links=[], data=None)
     placements = [PlacementOut(replica=at, cluster="a", node="n0" if at < 3 else "n1", slices=[]) for at in range(4)]
     for replicas in (4, 1):
         trial = DryRunOut(

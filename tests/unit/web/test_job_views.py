@@ -17,6 +17,7 @@ from seaway.web.words import Words
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
 from seaway.wire.job_out import JobOut, PlacementOut, SliceOut
+from seaway.wire.message import CodeOut
 from tests.fakes import records as make
 
 BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -25,7 +26,15 @@ BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 def event(at_s: int, state: str, kind: str = "state") -> EventOut:
     """Make an event."""
     at = (BEGAN + timedelta(seconds=at_s)).isoformat()
-    return EventOut(id=at_s, at=at, kind=kind, reason="", actor="a", tenant="", job_id="j", state=state, attempt=0)
+    rest = {
+        "message": "",
+        "reason": {"code": "", "params": {}},
+        "actor": "a",
+        "tenant": "",
+        "job_id": "j",
+        "attempt": 0,
+    }
+    return EventOut.model_validate({"id": at_s, "at": at, "kind": kind, "state": state, **rest})
 
 
 def test_steps_last_until_the_next_and_fill_the_line() -> None:
@@ -76,20 +85,21 @@ def test_a_log_that_began_again_takes_the_place_of_the_one_before() -> None:
 
 def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
     """Those where most fit come first; reasons are ordered by how many nodes they refuse."""
+    no = CodeOut(code="", params={})
     explanation = ExplanationOut(
         nodes=10,
         filtered=[
-            FilteredOut(plugin="P", reason="full", nodes=3, clusters={"a": 1, "b": 2}),
-            FilteredOut(plugin="Q", reason="far", nodes=4, clusters={"a": 4}),
+            FilteredOut(plugin="P", message="full", reason=no, nodes=3, clusters={"a": 1, "b": 2}),
+            FilteredOut(plugin="Q", message="far", reason=no, nodes=4, clusters={"a": 4}),
         ],
         candidates=[],
         remedies=[RemedyOut(field="gpu_memory_mib", requested=204_800, admits=81_920, cluster="a", node="n")],
         links=[],
-        data="",
+        data=None,
     )
     rows = by_cluster(explanation, {"a": 5, "b": 3, "c": 2})
     assert [
-        (each.cluster, each.fits, each.nodes, [(refused.reason, count) for refused, count in each.refusals])
+        (each.cluster, each.fits, each.nodes, [(refused.message, count) for refused, count in each.refusals])
         for each in rows
     ] == [
         ("c", 2, 2, []),

@@ -72,6 +72,6 @@ def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:
     assert len(rows) == 2
     first = rows[0]
     assert (first["id"], first["state"], first["duration_s"], first["gpu_hours"]) == (job.id, "failed", "90", "1.5")
-    assert (first["reason"], first["clusters"], first["labels"]) == ("'" + job.reason, "c1 c2", "team=x b=c,d")
+    assert (first["message"], first["clusters"], first["labels"]) == ("'" + job.reason, "c1 c2", "team=x b=c,d")
     assert [(each["cost"], each["unpriced_gpu_hours"]) for each in rows] == [("2.50", "0.5"), ("", "")]
     assert (rows[1]["started_at"], rows[1]["duration_s"], rows[1]["gpu_hours"]) == ("", "", "")

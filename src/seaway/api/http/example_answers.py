@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from seaway.domain.reasons import Reason
+from seaway.wire.message import code_fields, coded, with_message
+
 _AT = "2026-11-21T10:00:00.000000Z"
 _ID = "6gzx9takdjhgz"
 
@@ -66,13 +69,14 @@ _COPY = {
         }
     ],
 }
+_NO_CPU = code_fields("NodeResources.1", {}, "not enough free CPU")
 _FITS = {
     "nodes": 3,
-    "filtered": [{"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 2, "clusters": {"berlin": 2}}],
+    "filtered": [{"plugin": "NodeResources", **_NO_CPU, "nodes": 2, "clusters": {"berlin": 2}}],
     "candidates": [{"cluster": "berlin", "node": "node-1", "scores": {"BestFit": 75}, "total": 75}],
     "remedies": [],
     "links": [],
-    "data": "",
+    "data": None,
 }
 _CHOICE = {
     "cluster": "berlin",
@@ -210,23 +214,22 @@ ANSWERS: dict[str, Any] = {
         "id": _ID,
         "name": "huge",
         "state": "queued",
+        "reason": {"code": "no_node_fits", "params": {}},
         "message": "waits: 0 of 3 nodes fit: 3 not enough free CPU; "
         "it would fit with cpu 60 instead of 64 (berlin/node-1)",
         "position": 2,
         "ahead": 1,
         "placements": [],
-        "placement_reason": "",
+        "placement_reason": None,
         "explanation": {
             "nodes": 3,
-            "filtered": [
-                {"plugin": "NodeResources", "reason": "not enough free CPU", "nodes": 3, "clusters": {"berlin": 3}}
-            ],
+            "filtered": [{"plugin": "NodeResources", **_NO_CPU, "nodes": 3, "clusters": {"berlin": 3}}],
             "candidates": [],
             "remedies": [
                 {"field": "cpu_milli", "requested": 64_000, "admits": 60_000, "cluster": "berlin", "node": "node-1"}
             ],
             "links": [],
-            "data": "",
+            "data": None,
         },
     },
     "EventList": {
@@ -235,7 +238,7 @@ ANSWERS: dict[str, Any] = {
                 "id": 4711,
                 "at": _AT,
                 "kind": "state",
-                "reason": "runs on berlin/node-1",
+                **with_message(Reason("runs", where="berlin/node-1")),
                 "actor": "controller",
                 "tenant": "default",
                 "job_id": _ID,
@@ -251,7 +254,7 @@ ANSWERS: dict[str, Any] = {
                 "id": 4712,
                 "at": _AT,
                 "kind": "cluster",
-                "reason": "berlin answers (it was stale)",
+                **with_message("berlin answers (it was stale)"),
                 "actor": "controller",
                 "tenant": "",
                 "job_id": "",
@@ -266,8 +269,8 @@ ANSWERS: dict[str, Any] = {
                 "number": 1,
                 "state": "running",
                 "policy": "bestfit",
-                "placement_reason": "bestfit chose berlin/node-1",
-                "reason": "",
+                "placement_reason": coded("bestfit chose berlin/node-1"),
+                **with_message(""),
                 "created_at": _AT,
                 "running_at": _AT,
                 "ended_at": None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.api.http.example_answers import ANSWERS
+from seaway.domain.reasons import Reason
+from seaway.wire.message import with_message
 
 _NETWORK: dict[str, Any] = {
     "probe": {"interval": "10s", "count": 5, "timeout": "1s"},
@@ -89,7 +91,7 @@ _JOB: dict[str, Any] = {
     "replicas": 1,
     "held_replicas": 1,
     "state": "running",
-    "reason": "runs in berlin",
+    **with_message(Reason("runs", where="berlin")),
     "version": 4,
     "attempt": 1,
     "failures": 0,
@@ -274,7 +276,7 @@ _POLICIES: dict[str, Any] = {
         "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
         "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and check the comparison: "
         "seaway queues shadows batch",
-        "warning": "",
+        "warning": None,
     },
 }
 
@@ -348,12 +350,12 @@ EXAMPLES: dict[str, Any] = {
             {
                 **_JOB,
                 "state": "queued",
-                "reason": "no node has room for it now",
                 "attempt": 0,
                 "clusters": [],
                 "nodes": [],
                 "started_at": None,
                 "position": 1,
+                "reason": {"code": "no_node_fits", "params": {}},
                 "message": "waits: 0 of 3 nodes fit: 3 not enough free GPU memory",
             }
         ],
@@ -406,7 +408,7 @@ EXAMPLES: dict[str, Any] = {
         "version": "3c1d95a06be2f784",
     },
     "QueueOut": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653"},
-    "QueueStored": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653", "warning": ""},
+    "QueueStored": {"name": "batch", **_QUEUE, "version": "0f4a9d27c81be653", "warning": None},
     "TenantOut": {"name": "vision", **_TENANT, "version": "b35c70d1e9842fa6"},
     **ANSWERS,
     **NETWORK,

@@ -251,7 +251,8 @@ def set_queue(
     }
     with connect(context) as client:
         there, after = change(client, name, given)
-    warn(after.get("warning", ""))
+    if warning := after.get("warning"):
+        warn(warning["message"])
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {policy_text(after)}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"

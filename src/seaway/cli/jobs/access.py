@@ -177,7 +177,7 @@ async def forward(
             note(f"forwarding {address}:{listeners[-1]} to port {remote} of replica {replica}; stop with Ctrl-C")
         on_ready(listeners)
         ended = await client.wait(job)
-    raise UnavailableError(f"the job is {ended.state}: {ended.reason}")
+    raise UnavailableError(f"the job is {ended.state}: {ended.message}")
 
 
 async def _accept(

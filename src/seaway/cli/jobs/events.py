@@ -121,7 +121,7 @@ def events(
       [cyan]seaway events train[/cyan]
       [cyan]seaway events --since 1h[/cyan]
       [cyan]seaway events -f train[/cyan]
-      [cyan]seaway events -f -o json | jq .reason[/cyan]
+      [cyan]seaway events -f -o json | jq .message[/cyan]
     """
     from seaway.client.calls import jobs as calls
 

@@ -64,7 +64,7 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
     if len(shown) < len(choices):
         parts.append(f"[dim]and {len(choices) - len(shown)} more: -o wide[/dim]")
     if because := trial.get("placement_reason"):
-        parts.append(Text(f"chosen because: {because}"))
+        parts.append(Text(f"chosen because: {because['message']}"))
     if not trial["fits"]:
         parts += remedies(trial["explanation"])
     if len(trial["placements"]) > 1:

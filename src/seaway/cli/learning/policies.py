@@ -194,7 +194,8 @@ def activate(
 
     with connect(context) as client:
         body = client.body(activate_policy(name, queue, shadow=shadow))
-    warn(body["warning"])
+    if warning := body["warning"]:
+        warn(warning["message"])
     if body["queue"]["policy"] == name:
         typer.echo(f"policy {name} decides for queue {queue} now")
     else:
@@ -238,7 +239,7 @@ def _picture(body: Body, compared: Sequence[Body]) -> RenderableType:
     manifest = body["trained"]
     about = {"policy": body["name"], "does": body["description"], "from": body["source"]}
     if body.get("warning"):
-        about["warning"] = body["warning"]
+        about["warning"] = body["warning"]["message"]
     if body.get("queues"):
         about["queues"] = ", ".join(body["queues"])
     if manifest is None:

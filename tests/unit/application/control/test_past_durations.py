@@ -190,7 +190,7 @@ def test_a_learned_duration_is_shown_with_its_runs() -> None:
     assert (fields["learned_duration"], fields["learned_runs"]) == ("20s", 2)
     made.plane.run(110)
     fields = reason_fields(made.plane.overview.reason(made.job(job)))
-    assert fields["placement_reason"].split("; ")[1] == "expected to run for 20s, learned from 2 runs"
+    assert fields["placement_reason"]["message"].split("; ")[1] == "expected to run for 20s, learned from 2 runs"
     assert (fields["learned_duration"], fields["learned_runs"]) == (None, 0)
     (new,) = made.plane.submit(spec(name="train", gpus=2), actor="bob")
     made.plane.settle()

@@ -92,6 +92,7 @@ FIELDS = (
     "queue",
     "state",
     "reason",
+    "message",
     "priority",
     "replicas",
     "held_replicas",
@@ -126,6 +127,7 @@ def _cells(job: JobOut) -> Iterator[object]:
     seconds = lasted_s(job)
     labels = job.spec.get("labels") or {}
     own = {
+        "reason": job.reason.code,
         "duration_s": None if seconds is None else round(seconds),
         "clusters": " ".join(job.clusters),
         "nodes": " ".join(job.nodes),

@@ -155,7 +155,7 @@ def _placement(side: Side, words: Words) -> Iterator[tuple[str, str]]:
     yield words("Nodes"), _names(each.node for each in placements)
     yield words("Replicas"), str(len(placements)) if placements else ""
     yield words("Devices"), str(len({taken.uuid for each in placements for taken in each.slices}) or "")
-    yield words("Reason"), words.coded(side.attempt, "placement_reason") if side.attempt else ""
+    yield words("Reason"), words.coded(side.attempt.placement_reason) if side.attempt else ""
 
 
 def _times(side: Side, words: Words) -> Iterator[tuple[str, str]]:

@@ -311,7 +311,7 @@ class _Policies:
             self._visit.ask_again(queue_calls.queues())
             if done.queue.policy == name and not given["shadow"]:
                 decides = words("{policy} decides for {queue} now", policy=name, queue=done.queue.name)
-                notify(decides, words.plain(done, "warning"))
+                notify(decides, words.plain(done.warning))
             else:
                 notify(words("{policy} is the shadow of {queue} now", policy=name, queue=done.queue.name))
 

@@ -118,7 +118,7 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
         return queue_calls.put_queue(name, seen=queue, **{**given, **more})
 
     title = words("Change queue {name}", name=queue.name) if queue else words("New queue")
-    warnings = {each.name: words.plain(each, "warning") for each in known.policies}
+    warnings = {each.name: words.plain(each.warning) for each in known.policies}
     ask_named(visit, title, fields, put, queue.name if queue else "", lambda given: warnings.get(given["policy"], ""))
 
 
