@@ -122,6 +122,7 @@ def test_a_drain_shows_its_impact_and_can_be_undone(
         dialog = page.get_by_role("dialog")
         expect(dialog.locator(".impact-rows")).to_contain_text(name, timeout=30_000)
         assert hidden_sideways(page) == []
+        assert hindrances(page) == []
         keep_screen(page, f"drain-impact-{theme}-{language}-{size[0]}")
         dialog.get_by_label(reason).fill("fans")
         dialog.get_by_role("button", name=drain, exact=True).click()
