@@ -339,8 +339,12 @@ class Waiting:
         return first[2] if first else None
 
     def is_behind(self, entry: Entry) -> bool:
-        """Report whether a job waits only because its queue starts jobs in order, and another one is first."""
-        return self._strict(entry.queue) and self.first(entry.record.spec.tenant, entry.queue) is not entry
+        """Report whether a job, which may not be submitted yet, is behind another one in a queue without backfill."""
+        lane = next(iter(self._in_order(entry.queue)), None) if self._strict(entry.queue) else None
+        first = lane.jobs.first(self._waits) if lane else None
+        if first is None or first[2] is entry:
+            return False
+        return entry.record.id in self or first[2].lane != entry.lane or first[0] < entry.order
 
     def first_alike(self, entry: Entry) -> Entry | None:
         """Return the first job of a job's kind and tenant; None if none waits."""
@@ -458,6 +462,8 @@ class Waiting:
         if entry.kind.models:
             self._needing[entry.lane, entry.kind] = None
         self._touched.add(entry.lane)
+        if lane.closed and not self._stays_closed(lane, lane.closed):  # it requests less than the jobs before
+            self._reopen(lane)
         if line.heap[0] is not ranked:
             return
         if lane.closed:
@@ -699,17 +705,20 @@ class Waiting:
 
     def _renew_strict(self, queue: str) -> None:
         """Renew the order of a queue without backfill: only the first job of all its tenants can be tried."""
-        lanes = list(self._lanes[queue].values())
-        for lane in lanes:
+        for lane in self._lanes[queue].values():
             self._order.drop(lane.name)
-        keys = {
-            lane.name: self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested))
-            for lane in lanes
-            if (first := lane.jobs.first(self._waits))
-        }
-        for lane in sorted((each for each in lanes if each.name in keys), key=lambda each: keys[each.name])[:1]:
+        for lane in self._in_order(queue)[:1]:
             if not lane.closed and (entry := self._next(lane)):
                 self._order.put(lane.name, FirstJob(entry.order, entry.kind.requested))
+
+    def _in_order(self, queue: str) -> list[_Lane]:
+        """Return the lanes of a queue with jobs, that of the tenant whose turn it is first."""
+        keys = {
+            lane.name: self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested))
+            for lane in list(self._lanes[queue].values())
+            if (first := lane.jobs.first(self._waits))
+        }
+        return [self._lanes[queue][tenant] for _, tenant in sorted(keys, key=lambda name: keys[name])]
 
     def _strict(self, queue: str) -> bool:
         return self.tree.node(queue).queue.backfill is Backfill.NONE

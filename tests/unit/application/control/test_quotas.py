@@ -57,6 +57,20 @@ def many(count: int, tenant: str = "a", queues: str = "xy", **fields: object) ->
     return [spec(tenant=tenant, queue=queues[at % len(queues)], **fields) for at in range(count)]
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_smaller_job_starts_although_larger_ones_exceed_a_limit(changed: bool) -> None:
+    """A job that requests less than all that wait is tried at once, whether it is new or was changed."""
+    made = with_quota(gpus(4), Quota(limit={"gpus": 3000}))
+    made.submit(tenant="a", queue="x", gpus=2)
+    large = made.submit(tenant="a", queue="x", gpus=2)
+    assert made.state(large) == "queued"
+    small = spec(tenant="a", queue="x")
+    if changed:
+        made.plane.jobs.change(large, small, "ada")
+    job_id = large if changed else made.submit(tenant="a", queue="x")
+    assert placed(made, [job_id]) == 1
+
+
 def test_a_tenant_never_exceeds_its_limit_in_a_pool() -> None:
     """The limit holds over all queues of the pool, others pass, and the waiting job names the quota."""
     made = with_quota(gpus(6), Quota(limit={"gpus": 3000}))
