@@ -384,6 +384,23 @@ def test_a_run_time_that_lets_a_job_pass_is_offered_and_works() -> None:
     assert made.state(made.submit(gpus=2, time_limit_s=360)) != "queued"
 
 
+def test_a_job_behind_others_of_a_queue_without_backfill_says_so() -> None:
+    """No change of such a job admits it, whether it waits or is only tried, and whichever tenant has the turn."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu()), name="alpha")))
+    made.plane.operations.put_tenant(Tenant("rival"), "ada")
+    made.plane.writer.commit([Change(put=[Queue("strict", backfill=Backfill.NONE)])])
+    made.submit(gpus=2)
+    made.submit(queue="strict", gpus=2)
+    for tenant in ("default", "rival"):
+        trial = made.plane.overview.dry_run(spec(queue="strict", gpus=1, tenant=tenant))
+        assert not trial.fits
+        assert not trial.explanation.remedies
+        assert trial.message.endswith("; but its queue has no backfill, and an earlier job does not fit")
+        reason = made.plane.overview.reason(made.job(made.submit(queue="strict", gpus=1, tenant=tenant)))
+        assert reason.code == "behind_earlier_jobs", reason.message
+    assert made.plane.overview.dry_run(spec(gpus=1)).fits
+
+
 def test_jobs_of_other_tenants_are_not_named() -> None:
     """A node that is reserved for a job of another tenant says no more than that, and when it starts."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))

@@ -25,6 +25,7 @@ from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
 from seaway.domain.reasons import TEXTS, Params
@@ -121,9 +122,11 @@ class DryRuns:
             snapshot = usable.snapshot
             explanation = explain(snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations)
             placements, hit = self._placed(snapshot, spec, user, job, profile)
+            if behind := self._comes_behind(spec, user):
+                placements = ()
             because = why_chosen(snapshot, usable.job, profile, placements, explanation.candidates)
             explanation = replace(explanation, candidates=_shown(explanation.candidates, placements))
-            if not placements:
+            if not placements and not behind:
                 found = self._remedies(usable, spec, user, job, profile)
                 explanation = replace(explanation, remedies=found)
             prices = [
@@ -134,7 +137,7 @@ class DryRuns:
             price = sum(priced) if priced and len(priced) == len(prices) else None
             chosen = {(each.cluster, each.node) for each in placements}
             choices = tuple(self._choice(snapshot, job, each, chosen) for each in explanation.candidates)
-            short = "" if placements else self._shortage(usable, job, profile)
+            short = "" if placements or behind else self._shortage(usable, job, profile)
         waits = explanation.fits and not hit and not explanation.deferral_reason
         said = summary(explanation, short if waits else "")
         if placements and len(placements) < job.replicas:
@@ -143,6 +146,8 @@ class DryRuns:
             )
         if hit:
             said += f"; but {hit.message}"
+        elif behind:
+            said += _BUT["behind_earlier_jobs"]
         return DryRun(
             profile.name, bool(placements), said, choices, placements, explanation, price, placement_reason=because
         )
@@ -261,6 +266,13 @@ class DryRuns:
             entry = self._controller.live.waiting.get(job.id)
             delays = bool(entry and self._controller.scheduler.delays_others(entry))
             return delays, bool(entry and self._controller.live.waiting.is_behind(entry))
+
+    def _comes_behind(self, spec: JobSpec, user: str) -> bool:
+        """Report whether a job that is submitted now would wait for earlier jobs of a queue without backfill."""
+        live = self._controller.live
+        next_ns = live.clock.now_ns() + 1
+        with self._controller.lock:
+            return live.waiting.is_behind(live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user)))
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
         """Return the code, parameters and text of the reason why a job waits."""
