@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 
+from seaway.adapters.kubernetes.templates.names import JOB
+from seaway.bootstrap.cluster_checks import Finding
 from seaway.bootstrap.cluster_join import joined
 from seaway.cli.errors import BAD_INPUT
 from seaway.cli.main import main
+from seaway.cli.serving.doctor import examine_pods
+from seaway.client.calls.jobs import job
+from seaway.client.sync import Client
+from seaway.domain.errors import UnknownError
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer
+from tests.fakes.kubernetes.kinds import PODS
 from tests.integration.walks import commands_of, run
 
 pytestmark = pytest.mark.slow  # each test starts servers
@@ -59,6 +69,8 @@ def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
         repeated = seaway(tmp_path, "init", "--force", "--port", free_port(), *clusters, "--tenant", "vision=3")
         assert (repeated.returncode, repeated.stdout) == (0, "")
         assert "token vision exists already" in repeated.stderr
+        with (tmp_path / "seaway.toml").open("a", encoding="utf-8") as settings:
+            settings.write('\n[workdirs]\nurl = "http://127.0.0.1:1"\n')
         process = subprocess.Popen(
             [sys.executable, "-m", "seaway", "up", "--config", "seaway.toml", "--data", "data", "--port", "0"],
             cwd=tmp_path,
@@ -75,9 +87,30 @@ def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
             assert {"cluster alpha", "rights in alpha", "GPUs in alpha", "server"} <= {
                 each["check"] for each in yaml.safe_load(found.stdout)["checks"]
             }
+            assert fetched(server, tmp_path / "data", "python:3", ends="Succeeded") == "ok"
+            assert fetched(server, tmp_path / "data", "fail/python:3") == "error"
         finally:
             process.terminate()
             process.communicate()
+
+
+def fetched(server: ApiServer, data: Path, image: str, ends: str = "") -> str:
+    """Check the pods of a cluster; return the result. The pod of the check ends in a phase, or by its image."""
+    url = json.loads((data / "server.json").read_text(encoding="utf-8"))["url"]
+    token = (data / "admin-token").read_text(encoding="utf-8").strip()
+    with ThreadPoolExecutor(1) as pool, Client(url, token) as client:
+        checked = pool.submit(list[Finding], examine_pods(client, image))
+        while ends and not checked.done():
+            for pod in server.list(PODS, labels=JOB):
+                if (pod.get("status") or {}).get("phase") == "Running":
+                    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+                    server.patch(PODS, namespace, name, {"status": {"phase": ends}}, "status")
+            time.sleep(0.1)
+        (finding,) = checked.result()
+        with pytest.raises(UnknownError):  # the job of the check is deleted
+            client.send(job("doctor"))
+    assert finding.check == "pods of alpha"
+    return finding.level.value
 
 
 def test_every_command_of_the_walk_for_operators_works(tmp_path: Path) -> None:

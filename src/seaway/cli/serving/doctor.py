@@ -7,9 +7,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +19,7 @@ import typer
 from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_rights
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+from seaway.domain.runtime import FETCHER
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,6 +33,9 @@ FREE_GIB = 5
 CERTIFICATE_DAYS = 30
 """Remaining lifetime of a certificate that is a warning, days."""
 
+FETCH_S = 180
+"""Time for which a pod may start and fetch an archive, seconds."""
+
 KARMADA_REMEDY = "apply deploy/kubernetes/karmada.yaml and namespaces.yaml there"
 
 COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.ERROR: "bold red"}
@@ -41,19 +47,29 @@ def doctor(
     data: Annotated[
         Path | None, typer.Option(help="Data folder of the server.", show_default="~/.local/share/seaway")
     ] = None,
+    pod_image: Annotated[
+        str,
+        typer.Option(
+            metavar="IMAGE",
+            help="Also start a pod in each cluster, which fetches a working directory as those of jobs do. The image"
+            " needs a shell, and curl, python3 or wget.",
+        ),
+    ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Check settings, database, clusters, rights, GPUs and network, and say what to do.
 
     It changes nothing, and works with and without a running server. With --server or a profile for another machine, it
-    checks only that server. Exits with 1 if a check found an error.
+    checks only that server. With --pod-image, the server runs a short job in each cluster, which is then deleted. Exits
+    with 1 if a check found an error.
 
     [bold]Examples[/bold]
 
       [cyan]seaway doctor --config seaway.toml[/cyan]
       [cyan]seaway --server https://seaway.example doctor[/cyan]
+      [cyan]seaway doctor --pod-image python:3.12-slim[/cyan]
     """
-    findings = list(_with_progress(_examine(context, config, data)))
+    findings = list(_with_progress(_examine(context, config, data, pod_image)))
     counts = Counter(each.level for each in findings)
     body = {"checks": [asdict(each) for each in findings], "errors": counts[Level.ERROR]}
     show(output, body, lambda _: picture(findings), lambda: (each.check for each in findings))
@@ -68,7 +84,7 @@ def _with_progress(findings: Findings) -> Findings:
             yield each
 
 
-def _examine(context: typer.Context, config: Path | None, data: Path | None) -> Findings:
+def _examine(context: typer.Context, config: Path | None, data: Path | None, pod_image: str) -> Findings:
     """Make all checks that concern the server that the command selects."""
     from seaway.bootstrap.data import clusters_driven
     from seaway.cli.remote import target
@@ -81,13 +97,14 @@ def _examine(context: typer.Context, config: Path | None, data: Path | None) -> 
     except UnavailableError:
         selected = None
     if selected and not selected.loopback:
-        yield from _server(context)
+        yield from _server(context, pod_image)
         return
     yield from examine_machine(config, folder)
     if selected and (clusters_driven(folder) or selected.server_from != str(folder / SERVER_FILE)):
-        yield from _server(context)
+        yield from _server(context, pod_image)
     else:
-        yield Finding("server", Level.NOTE, "none runs on this data folder", "start it: seaway up")
+        level = Level.ERROR if pod_image else Level.NOTE
+        yield Finding("server", level, "none runs on this data folder", "start it: seaway up")
 
 
 def examine_machine(config: Path | None, data: Path) -> Findings:
@@ -240,8 +257,8 @@ def _clusters(settings: Settings, data: Path) -> Findings:
         made.close()
 
 
-def _server(context: typer.Context) -> Findings:
-    """Check a running server: its readiness, its clusters, its network and its alerts."""
+def _server(context: typer.Context, pod_image: str) -> Findings:
+    """Check a running server: its readiness, its clusters, its network, its alerts, and its pods with an image."""
     from seaway.cli.remote import connect
 
     with connect(context) as client:
@@ -250,6 +267,9 @@ def _server(context: typer.Context) -> Findings:
             yield from _running(client, url)
         except SeawayError as error:
             yield Finding("server", Level.ERROR, f"{url}: {error}", "start it: seaway up")
+            return
+        if pod_image:
+            yield from _guarded("pods", lambda: examine_pods(client, pod_image))
 
 
 def _running(client: Client, url: str) -> Findings:
@@ -280,6 +300,54 @@ def _running(client: Client, url: str) -> Findings:
         yield Finding("alert", level, f"{text}, since {each['since']}{why}")
     if not found:
         yield Finding("alerts", Level.OK, "none")
+
+
+def examine_pods(client: Client, image: str) -> Findings:
+    """Let a job in each cluster fetch an archive with one file, from the server or from the bucket."""
+    from seaway.client.calls.fleet import clusters
+    from seaway.client.calls.jobs import delete, submit
+    from seaway.client.workdirs import send_folder
+
+    names = [each["name"] for each in client.body(clusters())["clusters"] if each["state"] == "up"]
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "doctor.txt").write_text("from seaway doctor\n", encoding="utf-8")
+        digest = send_folder(client, Path(folder))
+    run = {"image": image, "command": ["cat", "doctor.txt"]}
+    like = {"name": "doctor", "workdir": digest, "run": run, "resources": {"cpu": "100m", "memory": "64MB"}}
+    started: dict[str, str] = {}
+    try:
+        for name in names:
+            placed = {"placement": {"clusters": [name]}, "time_limit": f"{FETCH_S}s", "expected_duration": "1s"}
+            started[name] = client.send(submit({**like, **placed})).id
+        for name, job_id in started.items():
+            yield _fetched(client, name, job_id)
+    finally:
+        for job_id in started.values():
+            with suppress(SeawayError):
+                client.send(delete(job_id))
+
+
+def _fetched(client: Client, cluster: str, job_id: str) -> Finding:
+    """Report whether the pod of a job got its archive."""
+    from seaway.client.calls.jobs import job, logs, manifest
+    from seaway.client.errors import WaitedTooLongError
+
+    check, remedy = f"pods of {cluster}", "set [workdirs] url, ca, image and [clusters] egress: docs/settings.md"
+    try:
+        found = client.wait(job_id, timeout_s=FETCH_S)
+    except WaitedTooLongError:
+        found = client.send(job(job_id))
+    if not found.attempt:
+        return Finding(check, Level.ERROR, f"no pod could start: {found.reason}")
+    if not client.send(manifest(job_id)).strip():
+        return Finding(check, Level.NOTE, "a simulated cluster has no pods")
+    if found.state == "completed":
+        return Finding(check, Level.OK, "a pod fetched a working directory")
+    try:
+        said = client.send(logs(job_id, container=FETCHER, tail=1)).strip()
+    except SeawayError:
+        said = ""
+    return Finding(check, Level.ERROR, ": ".join(filter(None, (found.state, found.reason, said))), remedy)
 
 
 def _agents(agents: list[dict[str, Any]]) -> Findings:
