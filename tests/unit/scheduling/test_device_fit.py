@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.job import GpuTopology, Job
@@ -296,10 +299,55 @@ def test_same_island_rejects_devices_without_common_nvlinks() -> None:
 
 
 def test_same_island_allocates_devices_of_one_island() -> None:
-    """The job gets devices of the lowest island that has enough free ones."""
+    """The job gets devices of an island that has enough free ones."""
     snapshot = snapshot_of(node(*(gpu(uuid=f"{at}", island=at % 2) for at in range(4))))
     place(snapshot, job(gpus=1, use_uuids={"0"}))
     assert {each.uuid for each in slices(snapshot, job(gpus=2, topology=GpuTopology.SAME_ISLAND))} == {"1", "3"}
+
+
+@pytest.mark.parametrize(
+    ("islands", "order"),
+    [
+        ([0, 0, 0, 1, 1, 1], "435012"),
+        ([0, 1, 0, 1, -1, 0], "413025"),
+        ([0, 0, 0, 1, 0, 1], "401235"),
+        ([-1, -1, -1, -1, -1, -1], "401235"),
+    ],
+)
+def test_single_gpus_leave_islands_whole(islands: list[int], order: str) -> None:
+    """Equal devices are taken without an island, then from the island in use with the fewest idle ones."""
+    snapshot = snapshot_of(node(*(gpu(uuid=f"{at}", island=each) for at, each in enumerate(islands))))
+    first = slices(snapshot, job(gpus=1, use_uuids={order[0]}))[0].uuid
+    assert first + "".join(slices(snapshot, job(gpus=1))[0].uuid for _ in order[1:]) == order
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.booleans(), st.booleans()), min_size=1, max_size=8), st.integers(1, 3))
+def test_as_many_islands_stay_whole_as_possible(devices: list[tuple[int, bool, bool]], gpus: int) -> None:
+    """No other equal device, and no other island that fits, would leave more islands wholly idle."""
+    snapshot = snapshot_of(
+        node(*(gpu(uuid=f"{at}", island=each, healthy=healthy) for at, (each, healthy, _) in enumerate(devices)))
+    )
+    held = {f"{at}" for at, (_, healthy, busy) in enumerate(devices) if healthy and busy}
+    place(snapshot, *(job(gpus=1, use_uuids={each}) for each in held))
+    idle = {f"{at}" for at, (_, healthy, busy) in enumerate(devices) if healthy and not busy}
+    islands = [{f"{at}" for at, (number, *_) in enumerate(devices) if number == each} for each in range(3)]
+    groups = [members & idle for members in islands] if gpus > 1 else [{each} for each in idle]
+    choices = [set(some) for members in groups for some in combinations(members, gpus)]
+
+    def whole(used: set[str]) -> int:
+        return sum(members <= idle - used for members in islands)
+
+    topology = GpuTopology.SAME_ISLAND if gpus > 1 else GpuTopology.ANY
+    taken = {each.uuid for each in slices(snapshot, job(gpus=gpus, topology=topology))}
+    assert bool(taken) == bool(choices)
+    assert not choices or whole(taken) == max(map(whole, choices))
+
+
+def test_shares_are_taken_from_devices_in_use_before_islands_decide() -> None:
+    """A device that is in use is better than an idle one of any island, because it loses nothing."""
+    snapshot = snapshot_of(node(gpu(uuid="a", island=0), gpu(uuid="b", island=0), gpu(uuid="c", island=1)))
+    place(snapshot, job(gpus=1, gpu_memory_mib=1_000, use_uuids={"b"}))
+    assert [slices(snapshot, job(gpus=1, gpu_memory_mib=1_000))[0].uuid for _ in range(2)] == ["b", "b"]
 
 
 @pytest.mark.parametrize(

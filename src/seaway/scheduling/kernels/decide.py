@@ -44,7 +44,8 @@ from seaway.scheduling.kernels.compile import compiled, mixed, specialises
 from seaway.scheduling.kernels.fit import (
     all_or_none,
     device_fits,
-    device_group,
+    device_rank,
+    group_to_take,
     serves_alone,
     slices_on_node,
     strictest_demand,
@@ -86,15 +87,16 @@ def take_devices(
 ) -> int:
     """Allocate the devices of one replica on node `n`, which must fit. Return the end of its slices.
 
-    Devices are allocated one after the other, each time the best that still fits. Only a device in MIG mode can serve a
-    replica twice, and then does so while it fits, because devices are ranked before the first slice. A device that must
-    serve all slices of a replica is used for all of them, or not used.
+    Devices are allocated one after the other, each time the best that still fits. Among equal ones, NVLink
+    islands decide, so that whole islands stay free. Only a device in MIG mode can serve a replica twice, and then does
+    so while it fits, because devices are ranked before the first slice. A device that must serve all slices of a
+    replica is used for all of them, or not used.
     """
     gpus = demands.amounts[k, DEMAND_GPUS]
     end = first + gpus
     if demands.amounts[k, DEMAND_STRICTER] != 0:
         k = strictest_demand(fleet, demands, k, n)
-    group = device_group(fleet, demands, k, n)
+    group = group_to_take(fleet, demands, k, n)
     row = demands.amounts[k, DEMAND_GROUP]
     alone = gpus > 1 and slices_on_node(fleet, demands, k, n, group, gpus, False) < gpus
     best = -1
@@ -117,7 +119,9 @@ def take_devices(
             if taken:
                 continue
             key = device_key(params, fleet, demands, k, d, random_bits)
-            if best < 0 or key < best_key:
+            if best >= 0 and key == best_key and device_rank(fleet, n, d) < device_rank(fleet, n, best):
+                best = d
+            elif best < 0 or key < best_key:
                 best, best_key = d, key
         take_slice(fleet, demands, k, best, slices[at])
     return end

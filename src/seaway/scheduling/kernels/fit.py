@@ -22,6 +22,7 @@ from seaway.scheduling.columns import (
     DEVICE_CORE,
     DEVICE_CORE_FREE,
     DEVICE_CORE_STEPS,
+    DEVICE_ISLAND,
     DEVICE_MEMORY,
     DEVICE_MEMORY_FREE,
     DEVICE_MEMORY_STEP,
@@ -275,6 +276,52 @@ def device_group(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> i
             and slices_on_node(fleet, demands, k, n, group, gpus, True) >= gpus
         ):
             best = group
+    return best
+
+
+@compiled
+def island_rank(fleet: FleetArrays, n: int, island: int) -> int:
+    """Return the rank of an NVLink island of node `n` as a source of devices, the lowest first.
+
+    It is the number of idle devices. Islands that are wholly idle rank behind all others, so that they stay whole.
+    """
+    devices = fleet.devices
+    first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
+    size = idle = 0
+    for d in range(first, end):
+        if devices[DEVICE_ISLAND, d] == island:
+            size += 1
+            if devices[DEVICE_OPEN, d] and devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]:
+                idle += 1
+    return idle if idle < size else idle + end - first
+
+
+@compiled
+def device_rank(fleet: FleetArrays, n: int, d: int) -> int:
+    """Return the rank of device `d` of node `n` among equal ones: that of its island, or 0 if none loses a device."""
+    devices = fleet.devices
+    if devices[DEVICE_ISLAND, d] < 0 or devices[DEVICE_SLOTS_FREE, d] != devices[DEVICE_SLOTS, d]:
+        return 0
+    return island_rank(fleet, n, devices[DEVICE_ISLAND, d])
+
+
+@compiled
+def group_to_take(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Return the group of node `n`, which fits demand `k`, to take devices from: as `device_group`.
+
+    Of several NVLink islands that fit, it is the first with the lowest rank.
+    """
+    best = device_group(fleet, demands, k, n)
+    if demands.amounts[k, DEMAND_GROUP] != DEVICE_ISLAND:
+        return best
+    gpus = demands.amounts[k, DEMAND_GPUS]
+    least = island_rank(fleet, n, best)
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        island = fleet.devices[DEVICE_ISLAND, d]
+        if island >= 0 and island != best:
+            rank = island_rank(fleet, n, island)
+            if rank < least and slices_on_node(fleet, demands, k, n, island, gpus, True) >= gpus:
+                best, least = island, rank
     return best
 
 

@@ -50,7 +50,7 @@ def left_bound(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, l
 
 
 def device_key(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, d: int, random_bits: int) -> int:
-    """Return the key of device `d` for a slice of demand `k`. The lowest key wins, then the lowest index."""
+    """Return the key of device `d` for a slice of demand `k`. The lowest key wins, then NVLink islands decide."""
     raise InvariantError(f"no compiled choice of devices for {type(params).__name__}")
 
 
