@@ -202,6 +202,10 @@ def test_the_command_sets_facts(
         lines = {line.split("  ")[0]: line.split()[-1] for line in shown.splitlines()}
         assert (lines["region"], lines["location"], lines["zones"]) == ("reported", "set", "-")
         assert "team" not in shown
+        shown = cli("cluster", "set", "a", "--unset", "price-per-gpu-hour", "--price-per-gpu-hour", "A10=9").out
+        lines = {line.split("  ")[0]: line.split("  ")[-1].strip() for line in shown.splitlines()}
+        assert lines["price per GPU hour of A10"] == "set, but no GPU has it"
+        assert lines[f"price per GPU hour of {A100}"] != "set"
         for wrong, says in (
             (("--price-per-gpu-hour", "A100=much"), "not a price"),
             (("--location", "100,0"), "latitude"),

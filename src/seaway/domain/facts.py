@@ -150,19 +150,19 @@ NO_FACTS = Facts()
 
 
 @lru_cache(maxsize=4096)
-def _matches(name: str, model: str) -> bool:
+def names_model(name: str, model: str) -> bool:
     """Report whether a name is a part of a model's name, with whole numbers: ``A10`` is not a part of ``A100``."""
     before, after = ("(?<![0-9])" if name[:1].isdigit() else ""), ("(?![0-9])" if name[-1:].isdigit() else "")
     return name == ALL_MODELS or re.search(f"{before}{re.escape(name)}{after}", model, re.IGNORECASE) is not None
 
 
 def _price_of(prices: Mapping[str, int], model: str) -> int | None:
-    matching = [name for name in prices if _matches(name, model)]
+    matching = [name for name in prices if names_model(name, model)]
     return prices[max(matching, key=lambda name: (name != ALL_MODELS, len(name)))] if matching else None
 
 
 def _prices_over(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     return {
-        **{name: price for name, price in second.items() if not any(_matches(each, name) for each in first)},
+        **{name: price for name, price in second.items() if not any(names_model(each, name) for each in first)},
         **first,
     }

@@ -69,7 +69,11 @@ def demo_jobs(count: int, seed: int = 0) -> tuple[Job, ...]:
 
 def _node(cluster: str, number: int, model: str, gpus: int, cpu_milli: int, memory_mib: int) -> Node:
     name = f"{cluster}-n{number}"
-    devices = tuple(Device(f"{name}/{index}", index, model, MEMORY_MIB[model]) for index in range(gpus))
+    islands = [index // 4 if model in {A100, V100} else -1 for index in range(gpus)]
+    devices = tuple(
+        Device(f"{name}/{index}", index, model, MEMORY_MIB[model], island=island)
+        for index, island in enumerate(islands)
+    )
     return Node(name, cpu_milli, memory_mib, devices)
 
 

@@ -239,6 +239,7 @@ def show_cluster(
 
 def _facts_table(cluster: Body) -> RenderableType:
     """Return a table of a cluster's facts with their sources."""
+    from seaway.domain.facts import names_model
     from seaway.terminal.tables import Column, Rows
 
     own: Body = cluster["own_facts"] or {}
@@ -259,11 +260,16 @@ def _facts_table(cluster: Body) -> RenderableType:
             is_own=own.get("hardware") is not None,
         ),
     ]
-    for each in cluster["prices"]:
-        names = own.get("spot_price_per_gpu_hour" if each["spot"] else "price_per_gpu_hour", {})
-        is_own = any(name == "*" or name.casefold() in each["model"].casefold() for name in names)
-        what = f"{'spot ' if each['spot'] else ''}price per GPU hour of {each['model']}"
-        rows.append(row(what, each["price_per_gpu_hour"], is_own=is_own))
+    for spot, what in ((False, "price"), (True, "spot price")):
+        names: Body = own.get(f"{what.replace(' ', '_')}_per_gpu_hour", {})
+        priced = [each for each in cluster["prices"] if each["spot"] is spot]
+        for each in priced:
+            is_own = any(names_model(name, each["model"]) for name in names)
+            rows.append(row(f"{what} per GPU hour of {each['model']}", each["price_per_gpu_hour"], is_own=is_own))
+        for name, price in names.items():
+            if not any(names_model(name, each["model"]) for each in priced):
+                unused = row(f"{what} per GPU hour of {name}", price, is_own=True)
+                rows.append({**unused, "source": "set, but no GPU has it"})
     rows += [
         row(f"label {key}", value, is_own=key in own.get("labels", {})) for key, value in cluster["labels"].items()
     ]
