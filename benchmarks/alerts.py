@@ -30,7 +30,7 @@ BROKEN = 100
 """One of so many nodes is not ready, and another one has an unhealthy device."""
 
 TIMES = 50
-MAX_SHARE = 0.02
+MAX_SHARE = 0.1
 """Maximum share of a core that all evaluations take."""
 
 

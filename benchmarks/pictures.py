@@ -120,11 +120,12 @@ WHOLE = """([window, margin]) => {
     const cards = [...document.querySelectorAll("main *")].filter((each) => framed(getComputedStyle(each)));
     const boxes = cards.map((each) => each.getBoundingClientRect()).filter((each) => each.height);
     const cut = (bottom) => boxes.some((each) => each.top < bottom - 1 && bottom + 1 < each.bottom);
+    const half = window / 2;
     const last = Math.max(0, ...boxes.map((each) => each.bottom).filter((at) => at <= window && !cut(at)));
     const next = Math.min(...boxes.map((each) => each.top).filter((at) => at >= last));
-    return Math.floor(Math.min(last + margin, (last + next) / 2, window));
+    return last < half ? window : Math.floor(Math.min(last + margin, (last + next) / 2, window));
 }"""
-"""Returns the height that ends below the last complete card and above the next one."""
+"""Returns the height that ends below the last complete card and above the next one; all if a card is too large."""
 
 
 def main() -> int:
