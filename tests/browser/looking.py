@@ -142,3 +142,37 @@ def hidden_sideways(page: Page) -> list[str]:
     """
     found: list[str] = page.evaluate(SIDEWAYS)
     return found
+
+
+SPILLED = """() => {
+    const OWN = '.hidden-label, .visually-hidden, svg, canvas, .q-field, .cm-editor, .q-tabs, .q-notifications';
+    const found = new Set(), styles = new Map();
+    const style = each => styles.get(each) ?? styles.set(each, getComputedStyle(each)).get(each);
+    const name = each => `${each.localName}.${[...each.classList].join('.')} (${each.textContent.trim().slice(0, 40)})`;
+    const isCard = each => parseFloat(style(each).borderLeftWidth) && parseFloat(style(each).borderRightWidth);
+    for (const each of document.querySelectorAll('.frame *, .q-dialog *')) {
+        const box = each.getBoundingClientRect();
+        if (!box.width || !box.height || each.closest(OWN) || style(each).visibility !== 'visible') continue;
+        for (let above = each.parentElement; above && above !== document.body; above = above.parentElement) {
+            if (style(above).overflowX !== 'visible') break;
+            const edges = above.getBoundingClientRect();
+            if (isCard(above) && (box.right > edges.right + 1 || box.left < edges.left - 1)) {
+                found.add(`${name(each)} is wider than ${name(above)}`);
+            }
+        }
+        const hides = side => /hidden|clip/.test(style(each)[`overflow${side}`]);
+        const clipped = (hides('X') && each.scrollWidth > each.clientWidth + 1)
+            || (hides('Y') && each.scrollHeight > each.clientHeight + 2);
+        if (clipped && each.clientWidth && each.textContent.trim() && !each.closest('[title], [data-tip]')) {
+            found.add(`${name(each)} is clipped`);
+        }
+        if (each.matches('.tab, .sections a, .act') && box.height > 48) found.add(`${name(each)} has several lines`);
+    }
+    return [...found];
+}"""
+
+
+def spilled(page: Page) -> list[str]:
+    """Return elements that are wider than their card, text that is clipped without a tooltip, and folded tabs."""
+    found: list[str] = page.evaluate(SPILLED)
+    return found

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, hidden_sideways, hindrances, keep_screen
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen, spilled
+from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
 
@@ -74,3 +75,32 @@ def test_operators_bring_policies_and_what_was_found_of_them(look: Look) -> None
         expect(best.locator(".whisker")).to_have_count(1)
         expect(second).to_contain_text("3.0 ± 12.7")
         assert hindrances(page) == []
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_policies_are_compared_by_a_replay_of_past_jobs(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """Past jobs are replayed with the present policies, then with each chosen one; a sentence names the best."""
+    job = demo.submit(name="replayed", expected_duration="1s")
+    demo.await_state(job, "completed")
+    said = {
+        "en": ("Compared by", "Jobs of the last day", "Compare", "as the queues are set", "mean wait"),
+        "zh": ("比较依据", "最近一天的作业", "比较", "队列的当前设置", "平均等待"),
+    }[language]
+    with look("operator", theme=theme, language=language, size=size) as looker:
+        page = looker.open("/policies")
+        page.get_by_role("combobox", name=said[0]).click()
+        page.get_by_role("option", name=said[1]).click()
+        page.get_by_role("button", name=said[2], exact=True).click()
+        replays = page.locator(".fragment-versus tbody tr")
+        expect(page.locator(".fragment-versus .answer")).to_contain_text(said[4], timeout=60_000)
+        expect(replays.first).to_contain_text(said[3])
+        measured = replays.filter(has=page.locator(".figure-bar"))  # others have the reason of their failure
+        assert measured.count() >= 2
+        for row in measured.all():
+            assert int(row.locator("td").nth(2).inner_text()) >= 1
+        expect(replays.locator(".best").first).to_be_attached()
+        assert hidden_sideways(page) + spilled(page) == []
+        assert hindrances(page) == []
+        keep_screen(page, f"replay-{theme}-{language}-{size[0]}")
