@@ -52,6 +52,9 @@ M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
 SWITCH_S = 0.001
 """Switch interval of threads in seconds. It is short, so that requests are answered during decisions."""
 
+FIRST_COSTS_S = 30
+"""Delay until the uses of ended attempts are read after the start, so that the first page with costs is fast."""
+
 BACKLOG = 2048
 
 HELLO = "seaway submit --name hello --gpus 1 --gpu-memory 8GB --image ubuntu -- nvidia-smi"
@@ -228,6 +231,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
             Duty("last uses", USE_S, plane.access.store_uses),
             Duty("workdirs", S_PER_H, workdirs.collect),
+            Duty("costs", S_PER_H, plane.overview.costs.by_lane, FIRST_COSTS_S),
         ],
         clock,
         plane.overview.failing_tasks,
