@@ -338,7 +338,7 @@ def _fetched(client: Client, cluster: str, job_id: str) -> Finding:
     except WaitedTooLongError:
         found = client.send(job(job_id))
     if not found.attempt:
-        return Finding(check, Level.ERROR, f"no pod could start: {found.reason}")
+        return Finding(check, Level.ERROR, f"no pod could start: {found.message}")
     if not client.send(manifest(job_id)).strip():
         return Finding(check, Level.NOTE, "a simulated cluster has no pods")
     if found.state == "completed":
@@ -347,7 +347,7 @@ def _fetched(client: Client, cluster: str, job_id: str) -> Finding:
         said = client.send(logs(job_id, container=FETCHER, tail=1)).strip()
     except SeawayError:
         said = ""
-    return Finding(check, Level.ERROR, ": ".join(filter(None, (found.state, found.reason, said))), remedy)
+    return Finding(check, Level.ERROR, ": ".join(filter(None, (found.state, found.message, said))), remedy)
 
 
 def _agents(agents: list[dict[str, Any]]) -> Findings:
