@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Look
-from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen, looking
+from tests.browser.looking import NARROW, WIDE, hidden_sideways, hindrances, keep_screen, looking, spilled
 from tests.integration.running import Running
 
 pytestmark = pytest.mark.slow
@@ -21,9 +21,11 @@ WHOLE = (
     ("/queues", ".fragment-queues tbody tr"),
     ("/queues?queue=default", ".fragment-queues tbody tr"),
     ("/schedule", ".gantt-bar"),
+    ("/history", ".fragment-history"),
     ("/fleet", ".node-name"),
     ("/fleet?view=cards", ".fragment-fleet-cards tbody tr"),
     ("/fleet/cluster-1/cluster-1-n0", ".fragment-node-head"),
+    ("/network", ".links-graph svg text"),
     ("/network?view=table", ".fragment-links tbody tr"),
     ("/network/gw-4/gw-3", ".fragment-link-head"),
     ("/policies", ".fragment-policies tbody tr"),
@@ -36,6 +38,7 @@ WHOLE = (
     ("/settings?section=notifications", ".fragment-messages"),
     ("/settings?section=workdirs", ".fragment-workdirs"),
     ("/settings?section=audit", ".panel tbody tr"),
+    ("/settings?section=server", ".panel"),
 )
 """Pages of an admin, with their required content."""
 
@@ -121,24 +124,33 @@ def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language:
         assert hindrances(page) == []
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int]) -> None:
-    """Tables fit on a desktop, with cordons; on a phone rows are cards, or an edge shows that a table continues."""
+@pytest.mark.parametrize(("size", "language"), [(WIDE, "en"), (WIDE, "zh"), (NARROW, "en")])
+def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int], language: str) -> None:
+    """Tables fit on a desktop, with cordons; on a phone rows are cards, or an edge shows that a table continues.
+
+    Nothing is wider than its card, and no text is clipped without a tooltip.
+    """
     job = demo.submit(name="seen-whole", run={"image": "ubuntu", "command": ["sleep", "inf"]})
     demo.await_state(job, "running")
     cordon = {"cluster": "cluster-2", "drain": True, "reason": "rebuilding"}
     assert demo.client.post("/api/v1/cordons", json=cordon).is_success
     assert demo.client.put("/api/v1/tenants/robotics-research", json={"description": "Robots"}).is_success
     found = {}
-    with look(size=size) as looker:
+    jobs = (
+        (f"/jobs/{job}", ".job-title"),
+        (f"/jobs/{job}?tab=why", ".fragment-job-why"),
+        (f"/jobs/{job}?tab=events", ".events"),
+        (f"/compare?jobs={job},{job}", ".compare"),
+    )
+    with look(size=size, language=language) as looker:
         page = looker.open("/")
-        expect(page.get_by_text("draining").first).to_be_visible()
-        for path, shows in (*WHOLE, (f"/jobs/{job}", ".job-title"), (f"/jobs/{job}?tab=why", ".fragment-job-why")):
+        expect(page.locator(".state-cordoned").first).to_be_visible()
+        for path, shows in (*WHOLE, *jobs):
             looker.go(page, path)
             expect(page.locator(shows).first).to_be_visible()
             page.wait_for_timeout(300)  # also measure content that appears a moment later
-            keep_screen(page, f"whole-{path.strip('/') or 'overview'}-{size[0]}")
-            found[path] = hidden_sideways(page)
+            keep_screen(page, f"whole-{path.strip('/') or 'overview'}-{language}-{size[0]}")
+            found[path] = hidden_sideways(page) + spilled(page)
     demo.client.delete("/api/v1/tenants/robotics-research")
     demo.client.delete("/api/v1/cordons", params={"cluster": "cluster-2"})
     demo.client.post(f"/api/v1/jobs/{job}/cancel")
