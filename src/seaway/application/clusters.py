@@ -132,7 +132,7 @@ class ClusterRemoval:
         facts = [row for row in self._store.cluster_facts() if row.cluster == cluster]
         if not seen and not names and not facts:
             raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
-        text = f"{cluster} removed: {len(seen)} attempts released"
+        text = Reason("cluster_released", cluster=cluster, count=len(seen))
         event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
         self._writer.require(Change(insert=[event], delete=[*names, *facts]))
         return len(seen)

@@ -224,7 +224,7 @@ class Jobs:
         ConflictError
             If the job has no standby, or the standby cannot become active.
         """
-        why = Reason("requested_for", who=actor, why=reason) if reason else Reason("requested", who=actor)
+        why = Reason("requested", who=actor, why=reason)
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.spec.standby is None:

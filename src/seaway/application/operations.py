@@ -22,7 +22,7 @@ from seaway.domain.errors import ConflictError, RejectedError, StaleError, Unkno
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, also
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 from seaway.scheduling.policies.registry import PolicyOptions, policy_names, with_options
@@ -31,6 +31,9 @@ from seaway.scheduling.profile import Profile
 Thing = TypeVar("Thing", Queue, Pool, Tenant, AdvanceReservation)
 Precondition = Callable[[Queue | Pool | Tenant | AdvanceReservation | None], bool]
 """Check that a change is based on the current object; None for a missing object."""
+
+MAX_NAMED = 3
+"""Maximum number of names in a reason."""
 
 AT_ONCE = 200
 """Number of jobs that one step removes."""
@@ -153,10 +156,11 @@ class Operations:
             raise UnknownError(f"cluster {cluster!r} has no orphan {name!r}", where="name")
         wanted = [name] if name else sorted(orphans)
         if wanted:
-            text = f"{', '.join(wanted[:3])}{f' and {len(wanted) - 3} more' if len(wanted) > 3 else ''}"
-            self._store_with_event(
-                Change(), "orphans_removed", f"{cluster} removes {text}, which belong to no job", actor
-            )
+            names: str = ", ".join(wanted[:MAX_NAMED])
+            if len(wanted) > MAX_NAMED:
+                names = Reason("and_more", what=names, count=len(wanted) - MAX_NAMED)
+            text = Reason("removes_orphans", cluster=cluster, names=names)
+            self._store_with_event(Change(), "orphans_removed", text, actor)
         with self._controller.lock:
             for copy in (orphans[each].copy for each in wanted):
                 self._controller.observer.remove(copy.job_id, copy.attempt, cluster)
@@ -189,11 +193,14 @@ class Operations:
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
         self._controller.scheduler.readiness.wait(queue.policy_spec, queue.shadow)
-        shadow = f" with shadow {queue.shadow}" if queue.shadow else ""
-        parent = f", part of {queue.parent}" if queue.parent else ""
-        text = f"queue {queue.name}: policy {queue.policy_spec}{shadow}, pool {queue.pool}{parent}"
+        what = [Reason("of_policy", policy=queue.policy_spec), Reason("of_pool", pool=queue.pool)]
+        if queue.shadow:
+            what[0] = Reason("of_policies", policy=queue.policy_spec, shadow=queue.shadow)
+        if queue.parent:
+            what.append(Reason("of_parent", parent=queue.parent))
+        text = Reason("queue_set", name=queue.name, what=tuple(what))
         if warning := self.policies.warning(queue.policy, len(self._controller.live.fleet.clusters)):
-            text += f"; policy {queue.policy}: {warning}"
+            text = also(text, Reason("of_policy", policy=queue.policy, why=warning))
         with self._writer.setting_up:
             queues = self._store.queues()
             _require_precondition(meant, queues, queue.name, "queue")
@@ -287,7 +294,7 @@ class Operations:
 
     def put_pool(self, pool: Pool, actor: str, meant: Precondition | None = None) -> Pool:
         """Create or change a pool. Its clusters can join later. Raises `StaleError` as `put_queue` does."""
-        text = f"pool {pool.name}: {', '.join(sorted(pool.clusters)) or 'all clusters'}"
+        text = Reason("pool_set", name=pool.name, clusters=", ".join(sorted(pool.clusters)) or Reason("all_clusters"))
         with self._writer.setting_up:
             _require_precondition(meant, self._store.pools(), pool.name, "pool")
             self._store_with_event(Change(put=[pool]), "pool", text, actor)
@@ -341,7 +348,7 @@ class Operations:
             with self._controller.lock:
                 self._controller.live.advance.require_room(reservation)
             _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
-            text = f"reservation {reservation.name}: {reservation.summary}"
+            text = Reason("reservation_set", name=reservation.name, what=reservation.summary)
             self._store_with_event(Change(put=[reservation]), "reservation", text, actor)
         with self._controller.lock:
             return self._controller.live.advance.view(reservation)
@@ -402,8 +409,9 @@ class Operations:
             change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
             change.add(left)
             change.delete += [each for each in self._store.notifications() if each.tenant == name]
-            text = f"tenant {name} removed" + (f" and {len(tokens)} tokens of it revoked" if tokens else "")
-            text += f", with {removed} finished jobs" if removed else ""
+            text = Reason("tenant_removed", name=name)
+            text = also(text, Reason("tokens_revoked", count=len(tokens)) if tokens else "")
+            text = also(text, Reason("jobs_removed", count=removed) if removed else "")
             self._store_with_event(change, "tenant", text, actor)
 
     def _require_unreserved(self, kind: str, name: str) -> None:

@@ -227,8 +227,8 @@ class Policies:
             if there is None and len(self._records()) >= MOST:
                 raise ConflictError(f"there are {MOST} policies already; remove one first")
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
-            verb = "imported" if there is None else "signed again"
-            text = f"policy {name} {verb}: {file.manifest.algo}, level {file.manifest.level}"
+            code = "policy_imported" if there is None else "policy_signed_again"
+            text = Reason(code, name=name, algo=file.manifest.algo, level=file.manifest.level.value)
             self._store_with_event(name, Change(put=[record]), text, actor)
             self._records()[name] = record
             self._notify(name)
@@ -256,7 +256,7 @@ class Policies:
                 raise UnknownError(f"trained policy {name!r} not found")
             if meant and not meant(self._reported(record)):
                 raise StaleError(f"the policy {name!r} has changed since you read it; read it again")
-            self._store_with_event(name, Change(delete=[record]), f"policy {name} removed", actor)
+            self._store_with_event(name, Change(delete=[record]), Reason("policy_removed", name=name), actor)
             del self._records()[name]
             self._files.pop(name, None)
             self._notify(name)
@@ -402,13 +402,13 @@ class Evaluations:
             if len(there) >= MOST:
                 raise ConflictError(f"there are {MOST} evaluations already; remove one first")
             record = EvaluationRecord(name, rows, actor, self._clock.now_ns())
-            self._store_with_event(Change(insert=[record]), f"evaluation {name} stored", actor)
+            self._store_with_event(Change(insert=[record]), Reason("evaluation_stored", name=name), actor)
         return record, True
 
     def remove(self, name: str, actor: str) -> None:
         """Remove an evaluation; raises as `look_up`."""
         with self._changing:
-            self._store_with_event(Change(delete=[self.look_up(name)]), f"evaluation {name} removed", actor)
+            self._store_with_event(Change(delete=[self.look_up(name)]), Reason("evaluation_removed", name=name), actor)
 
     def _store_with_event(self, change: Change, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), "policy", reason, actor))

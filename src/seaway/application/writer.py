@@ -21,6 +21,7 @@ from seaway.application.histogram import Timing
 from seaway.application.ports.store import Store
 from seaway.application.records import AuditEntry, Event
 from seaway.domain.errors import ConflictError, SupersededError, UnavailableError
+from seaway.domain.reasons import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -258,7 +259,7 @@ class Writer:
                 raise UnavailableError(self.superseded) from error
             except BaseException as error:
                 self.failures += 1
-                self.trouble = str(error) or type(error).__name__
+                self.trouble = reason_of(error)
                 self._last_event = None  # it may have been stored after all
                 for doubt in self._reload_requests:
                     doubt()
@@ -308,7 +309,7 @@ class Writer:
                 self._last_event = self._store.last_event()
             except BaseException as error:
                 self.failures += 1
-                self.trouble = str(error) or type(error).__name__
+                self.trouble = reason_of(error)
                 raise
         for change in changes:
             for at, record in enumerate(change.insert):

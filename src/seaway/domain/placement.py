@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from seaway.domain.reasons import Params
+from seaway.domain.reasons import Params, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,8 @@ class Remedy:
     @property
     def where(self) -> str:
         """Place of the replicas, such as ``a/n1 and 3 other nodes``."""
-        more = self.nodes - 1
-        others = f" and {more:,} other node{'s' if more > 1 else ''}" if more else ""
-        return f"{self.cluster}/{self.node}{others}"
+        first = f"{self.cluster}/{self.node}"
+        return Reason("other_nodes", place=first, count=self.nodes - 1) if self.nodes > 1 else first
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ Param: TypeAlias = "str | int | float | tuple[str, ...]"
 """Value in a reason. A text can be a `Reason` itself."""
 
 Params = Mapping[str, Param]
-"""Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. `also` has further reasons, which follow
-after semicolons. The values of `state` are states of jobs or clusters.
+"""Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. The values of `state` are states of jobs or
+clusters. Where the text has no place for them, `why` follows after a colon, and the reasons in `also` after semicolons.
 """
+
+Marks: TypeAlias = tuple[str, str, str]
 
 TEXTS: Mapping[str, str] = {
     "reserved_for_job": "reserved for job {job} (starts at about {starts_at})",
@@ -48,7 +50,7 @@ TEXTS: Mapping[str, str] = {
     "attempt_follows": "attempt {number} follows in {pause} s",
     "attempt_of_follows": "attempt {number} of {most} follows in {pause} s",
     "next_attempt": "next attempt in {pause} s",
-    "refused": "{by} refused it: {why}",
+    "refused": "{by} refused it",
     "others_continue": "the other replicas continue",
     "workloads_gone": "all workloads in {cluster} are gone",
     "replica_gone": "{count} of the {placed} replicas in {cluster} is gone",
@@ -84,7 +86,6 @@ TEXTS: Mapping[str, str] = {
     "resumed": "resumed by {who}",
     "retried": "retried by {who}",
     "requested": "requested by {who}",
-    "requested_for": "requested by {who}: {why}",
     # Clusters and nodes of jobs.
     "elsewhere": "it is placed elsewhere",
     "drained": "{place} is drained",
@@ -104,16 +105,16 @@ TEXTS: Mapping[str, str] = {
     "overbooked": "{more} more is reserved than it has",
     "bandwidth_of_waiting": "{rate} of that is reserved for waiting jobs",
     # Resizes.
-    "grows": "grows from {was} to {now:replica}: {why}",
+    "grows": "grows from {was} to {now:replica}",
     "room_on": "there is room on {where}",
     "wanted_and_room": "{why}, and there is room on {where}",
-    "shrinks": "shrinks from {was} to {now:replica}: {why}",
+    "shrinks": "shrinks from {was} to {now:replica}",
     "as_set": "its number of replicas was set",
     "shrinks_for": "shrinks from {was} to {now:replica} for {winner}",
     "shrinks_to_minimum_for": "shrinks from {was} to {now:replica}, its minimum, for {winner}",
-    "wants": "wants {now:replica} instead of {was}: {why}",
-    "to_zero": "scaled to zero: {why}",
-    "from_zero": "scaled from zero: {why}",
+    "wants": "wants {now:replica} instead of {was}",
+    "to_zero": "scaled to zero",
+    "from_zero": "scaled from zero",
     "not_reduced": "the number of replicas cannot be reduced: {problems}",
     "window_begins": "its time window begins at {opens} ({timezone})",
     "window_ended": "its time window ended at {closes} ({timezone})",
@@ -154,8 +155,6 @@ TEXTS: Mapping[str, str] = {
     # Placements.
     "chose": "{policy} chose {where}",
     "chose_instead": "{policy} chose {where} in place of {other}",
-    "chose_because": "{policy} chose {where}: {why}",
-    "chose_instead_because": "{policy} chose {where} in place of {other}: {why}",
     "first_replica": "for its first replica, {what}",
     "better_elsewhere": "{place} has a better score, but {cluster} has room for {count} of {replicas} replicas",
     "decided": "{term} decided: {score} against {lower} of {place}, the next best",
@@ -174,11 +173,11 @@ TEXTS: Mapping[str, str] = {
     "ring": "ring {clusters}",
     "ring_with_bandwidth": "ring {clusters}, {rate} on each link",
     "most_free": "{policy} considers only {place}, the cluster with the most free GPU",
-    "fallback_decides": "{policy} decides instead of {other}: {why}",
-    "fallback_scores": "{policy} scores instead of {other}: {why}",
+    "fallback_decides": "{policy} decides instead of {other}",
+    "fallback_scores": "{policy} scores instead of {other}",
     "waits_for_better": "{policy} waits for a better place",
     "trained_for": "It was trained for {trained} clusters, and the fleet has {count}: the fallback decides.",
-    "unusable": "It cannot be used, and the fallback decides: {why}",
+    "unusable": "It cannot be used, and the fallback decides",
     # Preemption.
     "preempted": "preempted by {winner}",
     "job_of_priority": "job {job} of higher priority",
@@ -190,17 +189,17 @@ TEXTS: Mapping[str, str] = {
     "job_shrinks": "{count} elastic job has shrunk",
     "jobs_shrink": "{count} elastic jobs have shrunk",
     # Standbys.
-    "active_instead": "{place} is active instead of {other}: {why}",
-    "active_after_loss": "{place} is active instead of {other}, {after:.1f} s after the last report of {other}: {why}",
+    "active_instead": "{place} is active instead of {other}",
+    "active_after_loss": "{place} is active instead of {other}, {after:.1f} s after the last report of {other}",
     "standby_fits": "{place} has room for a standby",
-    "standby_fits_nowhere": "no cluster has room for a standby: {why}",
+    "standby_fits_nowhere": "no cluster has room for a standby",
     "standby_of": "standby of {name} ({job})",
     "no_warm_standby": "{name} has no warm standby any more, changed by {who}",
     "placed_again": "it was placed again",
     "service_changed": "the service has changed",
     "restarts_with_service": "it restarts with the change of the service",
     "not_running_yet": "{cluster} does not run it yet",
-    "other_copy_ended": "the other copy of the service ({job}) is {state}: {why}",
+    "other_copy_ended": "the other copy of the service ({job}) is {state}",
     # Dependencies and arrays.
     "waits_for": "waits for {jobs}",
     "waits_for_more": "waits for {jobs}, and for {count} more jobs",
@@ -213,7 +212,6 @@ TEXTS: Mapping[str, str] = {
     "job_is": "{job} is {state}",
     "predecessor_deleted": "its predecessor {job} was deleted, but {required}",
     "predecessor_is": "its predecessor {job} {required}, but is {state}",
-    "predecessor_is_for": "its predecessor {job} {required}, but is {state}: {why}",
     "required_succeeded": "is required to have succeeded",
     "required_finished": "is required to have finished",
     "required_started": "is required to have run",
@@ -248,6 +246,185 @@ TEXTS: Mapping[str, str] = {
     "reservation_removed": "reservation {name} removed",
     "reservation_ended": "reservation {name} has ended",
     "tenant_set": "tenant {name}",
+    # Pods and workloads.
+    "node_silent": "node {node} does not report its state",
+    "ended_itself": "it ended",
+    "after_restarts": "{what}, after {times} restarts in its place",
+    "disrupted": "disrupted",
+    "pod_deleted": "its pod was deleted",
+    "pod_failed": "its pod failed without a reason",
+    "waits_for_scheduler": "waits for its cluster's scheduler",
+    "scheduling_gate": "held by a scheduling gate",
+    "waits_for_preemption": "waits for preemption on {node}",
+    "waits_for_objects": "waits for objects that its cluster creates first",
+    "no_node_accepts": "no node accepts it",
+    "keeps_crashing": "keeps crashing, {times} times so far",
+    "image_not_pulled": "the image of container {container} cannot be pulled",
+    "container_not_started": "container {container} cannot start, {cause}",
+    "out_of_memory": "container {container} ran out of memory and was killed",
+    "container_signalled": "container {container} was ended by {signal}",
+    "container_exited": "container {container} exited with {exit_code}",
+    "ray_failed": "its Ray job failed",
+    "ray_stopped": "its Ray job was stopped",
+    "ray_rejects": "KubeRay rejects it",
+    "ray_gave_up": "KubeRay gave up on it",
+    "volcano_gave_up": "Volcano gave up on its job",
+    "volcano_terminated": "Volcano ended its job after a pod disappeared",
+    "volcano_aborted": "its job was aborted in Volcano",
+    "suspended_there": "it is suspended there",
+    "pods_gone": "its pods are gone",
+    "pods_not_created": "its pods cannot be created",
+    "object_not_created": "its {kind} cannot be created there",
+    "kueue_evicted": "Kueue evicted it",
+    "kueue_does_not_admit": "Kueue does not admit it",
+    "workload_deactivated": "its Workload was deactivated",
+    "admission_check": "the admission check {check} is {status}",
+    "no_pod_yet": "no pod was created yet, for an unknown reason",
+    "no_pod": "no pod was created, for an unknown reason: the controller for its kind may not run there",
+    # Nodes and devices.
+    "node_not_ready": "not ready",
+    "no_kubelet": "its kubelet has not reported yet",
+    "cordoned_there": "cordoned in its cluster",
+    "cordoned_by": "cordoned by {who}",
+    "drained_by": "drained by {who}",
+    "reported_not_ready": "its cluster reports it as not ready",
+    "reported_unhealthy": "its cluster reports it as unhealthy",
+    "of_node": "its node: {what}",
+    "of_cluster": "its cluster is {what}",
+    "cluster_silent": "its cluster does not answer",
+    "device_unhealthy": "not healthy, says {source}",
+    "not_served": "registered, but allocatable {resource} is 0: the plugin does not run",
+    "renamed_or_not_served": (
+        "registered, but allocatable {resource} is 0: the plugin does not run, or counts by another name,"
+        " which clusters.hami.resource_name must name"
+    ),
+    "mode_unknown": "the mode {mode!r} is not known",
+    "mode_undescribed": "in mode {mode!r}, which Volcano does not describe",
+    "mig_without_profiles": "in MIG mode without profiles, as before HAMi v2.10",
+    "few_allocatable": "only {count} of {total} {resource} are allocatable",
+    "tainted": "tainted {taints}",
+    # Drift and addresses.
+    "object_deleted": "{name} was deleted",
+    "object_changed": "{name}: {clauses}",
+    "fields_changed": "{who} changed {fields}",
+    "field_removed": "{fields} was removed",
+    "fields_removed": "{fields} were removed",
+    "more_fields": "{fields} and {count} more fields",
+    "rank_0_without_address": "the pod of rank 0 has no address yet",
+    "balancer_without_address": "the cluster has not assigned an address to the load balancer yet",
+    "inside_only": "it is a {type}: only pods of the cluster reach it",
+    "nodes_without_address": "no node of the cluster reports an address",
+    "internal_address": "{host} is the internal address of node {node}, which has no external one",
+    "ingress_not_accepted": "no Ingress controller has accepted it yet",
+    "route_not_accepted": "no Gateway has accepted it yet",
+    "gateway_refuses": "the Gateway does not accept it",
+    # Trained policies.
+    "set_aside": "set aside for {time:g} s",
+    "slower_than": "slower than {limit:g} ms",
+    "stopped_after": "stopped after {limit:g} ms",
+    "answer_not_finite": "its answer is not a number",
+    "trained_for_others": "trained for {trained} clusters, and the fleet has {count}",
+    "may_not_wait": "it would wait, and this job may not",
+    "nothing_fits": "nothing fits in {cluster}",
+    "shown_no_node": "it is shown no node that fits",
+    "scores_for_others": "{count} scores for {nodes} nodes",
+    # The database.
+    "database_locked": "the database is locked by another process",
+    "database_read_only": "the database may not be written to",
+    "disk_fails": "the disk under the database fails",
+    "database_damaged": "the database is damaged: restore a backup",
+    "disk_full": "the disk under the database is full",
+    "database_not_opened": "the database cannot be opened",
+    "database_forbidden": "the database may not be opened",
+    "no_database": "the file is not a database",
+    "database_full": "the database has no room",
+    "database_busy": "the database is busy with others' changes",
+    "connections_full": "the database accepts no more connections",
+    "database_refuses": "the database does not let Seaway in: check the URL",
+    "connection_closed": "the database closed the connection",
+    "database_silent": "the database does not answer",
+    "connections_in_use": "all connections to the database are in use",
+    "database_silent_for": "the database has not answered for {waited} s",
+    # Explanations.
+    "nodes_fit": "{fits} of {nodes} nodes fit",
+    "nodes_fit_best": "{fits} of {nodes} nodes fit, best {place}",
+    "nodes_refused": "{count} {why}",
+    "refused_are": "refused",
+    "with_links": "{what} ({clauses})",
+    "more_links": "{count} links more",
+    "but": "but {what}",
+    "would_fit": "it would fit {changes} ({where})",
+    "with": "with {field} {value}",
+    "with_instead": "with {field} {value} instead of {asked}",
+    "without": "without {field}",
+    "other_nodes": "{place} and {count:other node}",
+    "some_start": "{count} of {replicas} replicas start now, and the others when these have completed",
+    "in_state": "{state}",
+    "waits": "waits",
+    "waits_first": "waits first in its queue, and {what}",
+    "place_reserved": "{where} is reserved for it",
+    "places_reserved": "{where} are reserved for it",
+    "free_in": "{what}, free in {soon} s",
+    "no_gateway": "its gateway {gateway!r} does not exist",
+    "no_backfill": "its queue has no backfill, and an earlier job does not fit",
+    "to_be_decided": "it is to be decided",
+    "avoids": "it avoids {places} that rejected it, for a while",
+    "count_of_devices": "{count:device}",
+    "count_of_nodes": "{count:node}",
+    "count_of_clusters": "{count:cluster}",
+    "free_is_reserved": "the free resources are reserved for the first job of a queue",
+    "capacity_is": "capacity is {what}",
+    "overtakes": "an earlier job of its queue does not fit, and the queue has no backfill",
+    "displaced": "displaced by {winner}",
+    "shrinks_by": "shrinks by {count:replica} for {winner}",
+    "named_job": "job {job!r} of queue {queue!r}",
+    "and_more": "{what} and {count} more",
+    # Changes of the fleet, its queues and its network.
+    "cluster_released": "{cluster} removed: {count} attempts released",
+    "removes_orphans": "{cluster} removes {names}, which belong to no job",
+    "queue_set": "queue {name}: {what}",
+    "of_policy": "policy {policy}",
+    "of_policies": "policy {policy} with shadow {shadow}",
+    "of_pool": "pool {pool}",
+    "of_parent": "part of {parent}",
+    "pool_set": "pool {name}: {clusters}",
+    "all_clusters": "all clusters",
+    "tenant_removed": "tenant {name} removed",
+    "tokens_revoked": "{count:token} of it revoked",
+    "jobs_removed": "{count:finished job} of it removed",
+    "reservation_set": "reservation {name}: {what}",
+    "reservation_begun": "reservation {name} has begun",
+    "gpus": "{count} GPUs",
+    "gpus_of_model": "{count} GPUs {model}",
+    "reserved_for_tenant": "{what} for tenant {tenant}, from {begin} to {end}",
+    "reserved_for_queue": "{what} for queue {queue}, from {begin} to {end}",
+    "reserved_for_tenant_in_queue": "{what} for tenant {tenant} in queue {queue}, from {begin} to {end}",
+    "reserved_for_no_job": "{what} for maintenance, from {begin} to {end}",
+    "policy_imported": "policy {name} imported: {algo}, level {level}",
+    "policy_signed_again": "policy {name} signed again: {algo}, level {level}",
+    "policy_removed": "policy {name} removed",
+    "evaluation_stored": "evaluation {name} stored",
+    "evaluation_removed": "evaluation {name} removed",
+    "cluster_takes": "traffic of cluster {cluster} takes {gateway}",
+    "traffic_takes": "traffic from {source} to {target} takes {path}",
+    "no_answer_of": "{name} does not answer",
+    "serves_first": "it serves the running and waiting jobs, and comes first in the configured order",
+    "meets_more": "it meets the bounds of {count} running jobs, {other} those of {less}",
+    "job_needs": "job {job} needs what {other} does not give",
+    "comes_first": "it comes before {other} in the configuration and serves as well",
+    "network_changed": "the network between gateways: {clauses}",
+    "network_removed": "it is removed",
+    "more_changes": "and {count} more changes",
+    "gateway_added": "gateway {name} is added",
+    "gateway_removed": "gateway {name} is removed",
+    "gateway_changed": "gateway {name}: {changes}",
+    "order_changed": "the order of gateways changes",
+    "own_paths": "paths {source} to {target}: {paths} in place of the mesh's",
+    "paths_of_mesh": "paths {source} to {target}: as the mesh has them, no own ones",
+    "paths_changed": "paths {source} to {target}: {before} -> {after}",
+    "all_connected": "all other pairs are connected directly",
+    "pairs_not_connected": "pairs without paths are not connected",
+    "probe_changed": "probe: {field} {before:g} -> {after:g}",
 }
 """English texts, which are the keys of translations. Filters have the texts of their reasons themselves.
 
@@ -295,10 +472,23 @@ class Reason(str):
         return Reason.stored, (str(self), self.code, self.params)
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the text of an error, as a reason if it was raised with one."""
+    given = error.args[0] if error.args else ""
+    return given if isinstance(given, Reason) else str(error) or type(error).__name__
+
+
 def also(reason: str, *others: str) -> Reason:
     """Return a reason that others follow after semicolons. Empty ones are left out."""
     own = reason if isinstance(reason, Reason) else Reason("quoted", text=reason)
     return _followed(own, (*_followers(own), *filter(None, others)))
+
+
+def both(first: str, *others: str) -> str:
+    """Return one or several reasons as a single one."""
+    for each in others:
+        first = Reason("both", one=first, other=each)
+    return first
 
 
 def without(reason: str, other: str) -> str:
@@ -323,7 +513,7 @@ def text(
     params: Params,
     template: str = "",
     said: Callable[[str], str] = str,
-    then: str = "; ",
+    marks: Marks = (", ", ": ", "; "),
 ) -> str:
     """Return the text of a reason.
 
@@ -333,17 +523,21 @@ def text(
         Translated template; empty for English.
     said
         Translates a reason or a state among the parameters.
-    then
-        Separator of reasons that follow each other.
+    marks
+        Separators: of a list, before `why`, and of clauses.
 
     Examples
     --------
     >>> text("reserved_for_job", {"job": "train", "starts_at": "2026-11-27T14:05:00Z"})
     'reserved for job train (starts at about 2026-11-27 14:05 UTC)'
     """
-    values = {name: _written(name, value, said, then) for name, value in params.items()}
-    made = (template or TEXTS[code]).format_map(values)
-    return made + then + others if isinstance(others := values.get("also"), str) else made
+    template = template or TEXTS[code]
+    values = {name: _written(name, value, said, marks) for name, value in params.items()}
+    made = template.format_map(values)
+    for name, mark in (("why", marks[1]), ("also", marks[2])):
+        if isinstance(more := values.get(name), str) and more and f"{{{name}}}" not in template:
+            made += mark + more
+    return made
 
 
 def time_param(at_ns: int, *, seconds: bool = False) -> str:
@@ -360,9 +554,9 @@ class _Count(int):
         return f"{int(self):,}{f' {form}' if form else ''}{'s' if form and self != 1 else ''}"
 
 
-def _written(name: str, value: Param, said: Callable[[str], str], then: str) -> str | int | float:
+def _written(name: str, value: Param, said: Callable[[str], str], marks: Marks) -> str | int | float:
     if isinstance(value, tuple):
-        return (then if name in _CLAUSES else type(then)(", ")).join(map(said, value))
+        return marks[2 if name in _CLAUSES else 0].join(map(said, value))
     if isinstance(value, Reason) or name in ("state", "why"):
         return said(str(value) if isinstance(value, int | float) else value)
     if name in _MINUTES or name in _SECONDS:

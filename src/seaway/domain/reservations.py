@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, time_param
 from seaway.domain.tenancy import require_name
 from seaway.domain.units import LARGEST
 
@@ -94,18 +94,17 @@ class AdvanceReservation:
         return frozenset((cluster, node) for cluster in self.clusters for node in self.nodes or ("",))
 
     @property
-    def summary(self) -> str:
+    def summary(self) -> Reason:
         """Description of what is reserved, for whom and when."""
         places = ", ".join(f"{cluster}/{node}" if node else cluster for cluster, node in sorted(self.places))
-        what = places or f"{self.gpus} GPUs{f' {self.gpu_model}' if self.gpu_model else ''}"
-        holders = (f"tenant {self.tenant}" if self.tenant else "", f"queue {self.queue}" if self.queue else "")
-        whom = f"for {' in '.join(filter(None, holders))}" if any(holders) else "for maintenance"
-        return f"{what} {whom}, {self.times}"
-
-    @property
-    def times(self) -> str:
-        """Description of its begin and end."""
-        return f"from {_minute(self.starts_ns)} to {_minute(self.ends_ns)}"
+        gpus = Reason("gpus", count=self.gpus)
+        if self.gpu_model:
+            gpus = Reason("gpus_of_model", count=self.gpus, model=self.gpu_model)
+        what = places or gpus
+        whom = {name: each for name, each in (("tenant", self.tenant), ("queue", self.queue)) if each}
+        code = f"reserved_for_{'_in_'.join(whom) or 'no_job'}"
+        times = {"begin": time_param(self.starts_ns), "end": time_param(self.ends_ns)}
+        return Reason(code, what=what, **whom, **times)
 
     def is_held_by(self, tenant: str, queue: str) -> bool:
         """Report whether jobs of a tenant in a queue may use it."""
@@ -114,7 +113,3 @@ class AdvanceReservation:
     def overlaps(self, other: AdvanceReservation) -> bool:
         """Report whether two reservations share some time."""
         return self.starts_ns < other.ends_ns and other.starts_ns < self.ends_ns
-
-
-def _minute(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")

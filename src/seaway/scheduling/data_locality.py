@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seaway.domain.job import DataSource
-from seaway.domain.reasons import Reason, also
+from seaway.domain.reasons import Reason, also, both
 from seaway.domain.units import memory_text, rough_time_text
 from seaway.scheduling.arrays import Int64, UInt8
 from seaway.scheduling.columns import CLUSTER_GATEWAY, JOB_GANG, JOB_SPANS, PLAN_NODE
@@ -100,9 +100,7 @@ def data_text(snapshot: Snapshot, data: DataSource, pulls: Int64, clusters: Sequ
         Reason("time_to", time=rough_time_text(ms // 1000), place=each) for each, ms in times if 0 < ms < UNREACHABLE_MS
     ]
     lost = [each for each, ms in times if ms >= UNREACHABLE_MS]
-    places, *others = dict.fromkeys(each.location for each in data.places)
-    for each in others:
-        places = Reason("both", one=places, other=each)
+    places = both(*dict.fromkeys(each.location for each in data.places))
     size_mib = sum(each.size_mib for each in data.places)
     parts = [Reason("data_takes", size=memory_text(size_mib), times=tuple(known))] if known else []
     parts += [Reason("data_far", places=", ".join(lost))] if lost else []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seaway.domain.job import Job
 from seaway.domain.network import Link, NetworkNeed, link_text, violations
 from seaway.domain.placement import Candidate, Explanation, Placement, Refusal, Remedy
-from seaway.domain.reasons import Params, Reason, text
+from seaway.domain.reasons import Params, Reason, also, both
 from seaway.domain.units import figure_text, rate_text
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, CLUSTERS_RESERVED, NODE_CLUSTER
 from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
@@ -222,7 +222,7 @@ def remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Admits) -> 
     return () if trial.places(job) else trial.remedies(job)
 
 
-def summary(explanation: Explanation, short: str = "") -> str:
+def summary(explanation: Explanation, short: str = "") -> Reason:
     """Return an explanation in one sentence, without a full stop. Values are formatted as in job files.
 
     Parameters
@@ -237,22 +237,21 @@ def summary(explanation: Explanation, short: str = "") -> str:
     '0 of 1,213 nodes fit: 1,213 not enough free CPU'
     """
     fitting = explanation.nodes - sum(refusal.nodes for refusal in explanation.refusals)
-    said = f"{fitting:,} of {explanation.nodes:,} nodes fit"
+    refused = tuple(Reason("nodes_refused", count=each.nodes, why=each.reason) for each in explanation.refusals)
+    counts = {"fits": fitting, "nodes": explanation.nodes}
     if explanation.candidates:
         best = explanation.candidates[0]
-        said += f", best {best.cluster}/{best.node}"
-    if explanation.refusals:
-        said += ": " if not explanation.candidates else "; refused: "
-        said += ", ".join(f"{refusal.nodes:,} {refusal.reason}" for refusal in explanation.refusals)
-    if explanation.links and not explanation.candidates:
-        more = len(explanation.links) - MAX_LINKS_NAMED
-        said += f" ({'; '.join(explanation.links[:MAX_LINKS_NAMED])}{f'; {more} links more' if more > 0 else ''})"
-    said += f"; but {short}" if short else ""
-    if explanation.remedies:
-        said += f"; {remedies_text(explanation.remedies[:1])}"
-    if explanation.data and explanation.candidates:
-        said += f"; {explanation.data}"
-    return "; ".join(filter(None, (said, explanation.deferral_reason, explanation.message)))
+        said = Reason("nodes_fit_best", **counts, place=f"{best.cluster}/{best.node}")
+        said = also(said, Reason("refused_are", why=refused) if refused else "")
+    else:
+        said = Reason("nodes_fit", **counts, why=refused)
+        if explanation.links:
+            more = len(explanation.links) - MAX_LINKS_NAMED
+            links = (*explanation.links[:MAX_LINKS_NAMED], *((Reason("more_links", count=more),) if more > 0 else ()))
+            said = Reason("with_links", what=said, clauses=links)
+    remedy = remedies_text(explanation.remedies[:1]) if explanation.remedies else ""
+    but, data = Reason("but", what=short) if short else "", explanation.data if explanation.candidates else ""
+    return also(said, but, remedy, data, explanation.deferral_reason, explanation.message)
 
 
 def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Admits) -> tuple[Remedy, ...]:
@@ -268,15 +267,18 @@ def combined_remedies(snapshot: Snapshot, job: Job, profile: Profile, admits: Ad
     return _Trial(snapshot, profile, 0, admits).combined_remedies(job)
 
 
-def remedies_text(found: Sequence[Remedy]) -> str:
+def remedies_text(found: Sequence[Remedy]) -> Reason:
     """Describe one or more changes that together admit a job."""
-    parts = []
-    for remedy in found:
-        word, admitted = figure_text(remedy.field, remedy.required)
-        asked = figure_text(remedy.field, remedy.current)[1]
-        before = f" instead of {asked}" if remedy.current else ""
-        parts.append(f"with {word} {admitted}{before}" if remedy.required else f"without {word}")
-    return f"it would fit {' and '.join(parts)} ({found[0].where})"
+    return Reason("would_fit", changes=both(*map(_change, found)), where=found[0].where)
+
+
+def _change(remedy: Remedy) -> Reason:
+    word, value = figure_text(remedy.field, remedy.required)
+    if not remedy.required:
+        return Reason("without", field=word)
+    if not remedy.current:
+        return Reason("with", field=word, value=value)
+    return Reason("with_instead", field=word, value=value, asked=figure_text(remedy.field, remedy.current)[1])
 
 
 class _Trial:
@@ -309,7 +311,7 @@ class _Trial:
             for keeper in limitation.keepers:
                 nodes = left & self._among(keeper.places)
                 if nodes.any():
-                    reason = text(keeper.code, keeper.params)
+                    reason = Reason(keeper.code, **keeper.params)
                     refusal = self._refusal(limitation.plugin, reason, nodes, keeper.code)
                     excluded.append((replace(refusal, params=keeper.params), nodes))
                 left &= ~nodes
@@ -383,7 +385,7 @@ class _Trial:
             devices = [device for n in np.flatnonzero(refused) for device in self._snapshot.nodes[n].devices]
             named = sorted({f"{each.model} ({each.slice_nodes} nodes)" for each in devices if each.slice_nodes > 1})
             code, params = "tpu_slice", {"slices": ", ".join(named[:MAX_SLICES_NAMED])}
-            reason = text(code, params)
+            reason = Reason(code, **params)
         return Refusal(plugin, reason, int(counts.sum()), clusters, code, params)
 
     def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:

@@ -21,7 +21,7 @@ from babel.units import format_unit
 from markupsafe import Markup
 from starlette.requests import Request
 
-from seaway.domain.reasons import TEXTS, Params, Reason, text
+from seaway.domain.reasons import TEXTS, Marks, Params, Reason, text
 from seaway.web import cookies
 from seaway.wire.message import CodedOut, CodeOut
 
@@ -31,7 +31,8 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 FIRST = "en"
 
 
-FULL_WIDTH_SEMICOLON = "\uff1b"
+MARKS: Marks = (Markup("\u3001"), Markup("\uff1a"), Markup("\uff1b"))
+"""Chinese separators of lists, reasons and clauses."""
 
 
 CHECK_CLAUSES = (
@@ -134,7 +135,7 @@ class Words:
         template = "" if self.language == FIRST else self.known.get(TEXTS.get(code, ""), "")
         if not template:
             return self.translated(english)
-        return text(code, _params(params), Markup(template), self._said, Markup(FULL_WIDTH_SEMICOLON))
+        return text(code, _params(params), Markup(template), self._said, MARKS)
 
     def coded(self, shown: Explained | CodedOut | None) -> str:
         """Translate a reason, or that of an object with a `reason` and a `message`; empty without one."""

@@ -13,7 +13,7 @@ from seaway.wire.facts import price_or_none
 from seaway.wire.fields import moment_or_none
 from seaway.wire.fleet import LinkOut, link_fields
 from seaway.wire.job_out import PlacementOut, placement_fields
-from seaway.wire.message import CodedOut, CodeOut, Shown, code_fields, coded, fields_of
+from seaway.wire.message import CodedOut, CodeOut, Shown, code_fields, coded, fields_of, with_message
 
 
 class FilteredOut(Shown):
@@ -151,6 +151,7 @@ class DryRunOut(Shown):
     fits: bool
     """True if the job would start immediately."""
     message: str
+    reason: CodeOut
     candidates: list[ChoiceOut]
     placements: list[PlacementOut]
     price_per_hour: str | None = None
@@ -248,5 +249,6 @@ def dry_run_fields(trial: DryRun) -> dict[str, Any]:
         price_per_hour=price_or_none(trial.microprice_per_hour),
         explanation=explanation_fields(trial.explanation),
         manifests=list(trial.manifests[:MAX_OBJECTS]),
+        **with_message(trial.message),
         placement_reason=coded(trial.placement_reason),
     )

@@ -183,7 +183,7 @@ def test_tokens_end_with_their_tenant() -> None:
         ("b", None),
         ("c", 1),
     ]
-    assert store.events(0, 100)[-1].reason == "tenant t removed and 1 tokens of it revoked"
+    assert store.events(0, 100)[-1].reason == "tenant t removed; 1 token of it revoked"
 
 
 def test_a_tenant_goes_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_a_tenant_goes_with_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.tenants() == [Tenant(DEFAULT), Tenant("t")]
     made.plane.run(5)
     operations.delete_tenant("t", "ada")
-    assert store.events(0, 1000)[-1].reason == "tenant t removed, with 5 finished jobs"
+    assert store.events(0, 1000)[-1].reason == "tenant t removed; 5 finished jobs of it removed"
     operations.put_tenant(Tenant("t"), "ada")
     assert not store.jobs(JobFilter(tenant="t", states=frozenset(JobState)), 10)
     assert not [each for each in store.events(0, 1000, tenant="t") if each.tenant]

@@ -131,6 +131,7 @@ def test_a_trial_shows_the_nodes_and_the_price_of_all_replicas(language: str, sa
             policy="seaway",
             fits=True,
             message="so it is",
+            reason=CodeOut(code="", params={}),
             candidates=[],
             placements=placements[:replicas],
             price_per_hour="3.00",

@@ -51,6 +51,7 @@ NAMED = {
     "user",
     "operator",
     "admin",
+    *("updated", "resized", "lease", "blocked", "slo_violated", "slo_recovered", "endpoint", "failover", "drift"),
     *When,
     *COLUMNS.values(),
 } - {"deleted"}

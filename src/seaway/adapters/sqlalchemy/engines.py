@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason
 
 DRIVERS = {
     "sqlite": ("sqlite", "sqlite3", ""),
@@ -160,15 +161,15 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 SQLITE_AWAY = {
-    5: "the database is locked by another process",
-    6: "the database is locked by another process",
-    8: "the database may not be written to",
-    10: "the disk under the database fails",
-    11: "the database is damaged: restore a backup",
-    13: "the disk under the database is full",
-    14: "the database cannot be opened",
-    23: "the database may not be opened",
-    26: "the file is not a database",
+    5: Reason("database_locked"),
+    6: Reason("database_locked"),
+    8: Reason("database_read_only"),
+    10: Reason("disk_fails"),
+    11: Reason("database_damaged"),
+    13: Reason("disk_full"),
+    14: Reason("database_not_opened"),
+    23: Reason("database_forbidden"),
+    26: Reason("no_database"),
 }
 """Messages for primary result codes of SQLite that mean unavailability."""
 
@@ -176,31 +177,31 @@ SQLITE_UNIQUE = {1555, 2067, 2579}
 """Extended result codes of SQLite for violations: primary key, unique, row ID."""
 
 MYSQL_AWAY = {
-    **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), "the database has no room"),
-    **dict.fromkeys((1205, 1213, 1206, 3572), "the database is busy with others' changes"),
-    **dict.fromkeys((1036, 1290, 1792, 1836), "the database may not be written to"),
-    **dict.fromkeys((1040, 1203, 1226), "the database accepts no more connections"),
-    **dict.fromkeys((1044, 1045, 1698, 1049), "the database does not let Seaway in: check the URL"),
+    **dict.fromkeys((3, 14, 1021, 1026, 1030, 1114, 1135, 1037, 1041), Reason("database_full")),
+    **dict.fromkeys((1205, 1213, 1206, 3572), Reason("database_busy")),
+    **dict.fromkeys((1036, 1290, 1792, 1836), Reason("database_read_only")),
+    **dict.fromkeys((1040, 1203, 1226), Reason("connections_full")),
+    **dict.fromkeys((1044, 1045, 1698, 1049), Reason("database_refuses")),
     **dict.fromkeys(
         (0, 1047, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969),
-        "the database closed the connection",
+        Reason("connection_closed"),
     ),
-    **dict.fromkeys((2000, 2002, 2003, 2005, 2006, 2013, 2014, 2026, 2055, 4031), "the database does not answer"),
+    **dict.fromkeys((2000, 2002, 2003, 2005, 2006, 2013, 2014, 2026, 2055, 4031), Reason("database_silent")),
 }
 MYSQL_UNIQUE = 1062
 
 POSTGRES_AWAY = {
-    "08": "the database does not answer",
-    "25006": "the database may not be written to",
-    "28": "the database does not let Seaway in: check the URL",
-    "3D": "the database does not let Seaway in: check the URL",
-    "40": "the database is busy with others' changes",
-    "53100": "the disk under the database is full",
-    "53": "the database has no room",
-    "55P03": "the database is busy with others' changes",
-    "57": "the database closed the connection",
-    "58": "the disk under the database fails",
-    "XX001": "the database is damaged: restore a backup",
+    "08": Reason("database_silent"),
+    "25006": Reason("database_read_only"),
+    "28": Reason("database_refuses"),
+    "3D": Reason("database_refuses"),
+    "40": Reason("database_busy"),
+    "53100": Reason("disk_full"),
+    "53": Reason("database_full"),
+    "55P03": Reason("database_busy"),
+    "57": Reason("connection_closed"),
+    "58": Reason("disk_fails"),
+    "XX001": Reason("database_damaged"),
 }
 """Messages for prefixes of PostgreSQL's error codes; the first match is used."""
 POSTGRES_UNIQUE = "23505"
@@ -220,7 +221,7 @@ def answering() -> Iterator[None]:
     try:
         yield
     except PoolTimeoutError as error:
-        raise UnavailableError("all connections to the database are in use") from error
+        raise UnavailableError(Reason("connections_in_use")) from error
     except DBAPIError as error:
         reason = away(error)
         if reason is None:
@@ -228,17 +229,17 @@ def answering() -> Iterator[None]:
         raise UnavailableError(reason) from error
 
 
-def away(error: DBAPIError) -> str | None:
+def away(error: DBAPIError) -> Reason | None:
     """Return the reason why the database is unavailable; None if the statement itself is wrong."""
     driver, code = _cause(error)
     if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
     if error.connection_invalidated:
-        return "the database does not answer"
+        return Reason("database_silent")
     if driver == "pymysql":
         return MYSQL_AWAY.get(code)
     if not code:  # connection errors have no code
-        return "the database does not answer" if isinstance(error, OperationalError | InterfaceError) else None
+        return Reason("database_silent") if isinstance(error, OperationalError | InterfaceError) else None
     return next((reason for start, reason in POSTGRES_AWAY.items() if code.startswith(start)), None)
 
 

@@ -204,6 +204,7 @@ ANSWERS: dict[str, Any] = {
     "DryRunOut": {
         "policy": "bestfit",
         "fits": True,
+        "reason": {"code": "nodes_fit_best", "params": {"fits": 1, "nodes": 3, "place": "berlin/node-1"}},
         "message": "1 of 3 nodes fit, best berlin/node-1; refused: 2 not enough free CPU",
         "candidates": [_CHOICE],
         "placements": [_PLACEMENT],

@@ -152,7 +152,7 @@ class AdvanceReservations:
                 yield Change(delete=[cordon])  # its reservation has other times or places now
         for actor in dict.fromkeys(each.actor for each in wanted.values()):
             name = actor.removeprefix(ACTOR_PREFIX)
-            text = f"reservation {name} has begun: {self._names.reservations[name].summary}"
+            text = Reason("reservation_begun", name=name, why=self._names.reservations[name].summary)
             made = [each for each in wanted.values() if each.actor == actor]
             yield Change(put=[*made], insert=[Event(now_ns, "reservation", text, ACTOR)])
 

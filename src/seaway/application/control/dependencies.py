@@ -125,6 +125,5 @@ def _why_never(each: After, predecessor: JobRecord | None) -> str:
     if predecessor is None:
         return Reason("predecessor_deleted", job=each.job, required=required)
     job, state = f"{predecessor.spec.name} ({predecessor.id})", predecessor.state.value
-    if predecessor.reason and predecessor.state is not JobState.COMPLETED:
-        return Reason("predecessor_is_for", job=job, required=required, state=state, why=predecessor.reason)
-    return Reason("predecessor_is", job=job, required=required, state=state)
+    why = "" if predecessor.state is JobState.COMPLETED else predecessor.reason
+    return Reason("predecessor_is", job=job, required=required, state=state, why=why)

@@ -48,7 +48,7 @@ from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, Wo
 from seaway.domain.job_spec import ENDS_IN_PARTS, ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.reasons import Reason, also
+from seaway.domain.reasons import Reason, also, both
 from seaway.domain.units import ranges
 
 log = logging.getLogger(__name__)
@@ -649,9 +649,7 @@ class Observer:
         self._state.made_again[key] += 1
         times = self._state.made_again[key]
         left = self._state.seen[key]
-        what, *others = (loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing))
-        for each in others:
-            what = Reason("both", one=what, other=each)
+        what = both(*(loss_text(cluster, left.get(cluster), attempt) for cluster in sorted(missing)))
         released = attempt.spec.template in ONE_OBJECT and attempt.holding is not attempt.placements
         if times > MAX_MADE_AGAIN or released:
             self._state.stages.became(attempt, tuple(missing), Deployed.GONE)

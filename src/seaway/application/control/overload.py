@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from seaway.application.ports.clock import Clock
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason, reason_of
 
 LONG_NS = 20_000_000
 """Minimum duration of a cycle that indicates a backlog rather than single events, nanoseconds."""
@@ -88,7 +89,7 @@ class DatabaseHealth:
         """Reason why nothing can be stored; empty while the database responds."""
         asked_ns = self._asked_ns
         if asked_ns is not None and (waited_s := (self._clock.monotonic_ns() - asked_ns) // NS) > PATIENCE_S:
-            return f"the database has not answered for {waited_s} s"
+            return Reason("database_silent_for", waited=waited_s)
         return self._trouble
 
     def start(self) -> None:
@@ -106,7 +107,7 @@ class DatabaseHealth:
             self._ping()
             trouble = ""
         except UnavailableError as error:
-            trouble = str(error)
+            trouble = reason_of(error)
         self._asked_ns = None
         if trouble and not self._trouble:
             log.warning("%s; no job is placed until then", trouble)

@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from seaway.application.ports.clock import Clock
 from seaway.domain.job import Demand
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason, both
 from seaway.scheduling.columns import NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.snapshot.encode import allowed_node
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -46,11 +47,11 @@ class Refusals:
         )
 
     def reported(self) -> str:
-        """Return a text with the number of avoided places; empty for none."""
+        """Return a reason with the number of avoided places; empty for none."""
         clusters = sum(not node for _, node in self.places)
-        counts = (len(self.devices), "device"), (len(self.places) - clusters, "node"), (clusters, "cluster")
-        said = " and ".join(f"{count} {each}{'s' * (count > 1)}" for count, each in counts if count)
-        return f"avoids {said} that rejected it, for a while" if said else ""
+        counts = {"device": len(self.devices), "node": len(self.places) - clusters, "cluster": clusters}
+        said = [Reason(f"count_of_{kind}s", count=count) for kind, count in counts.items() if count]
+        return Reason("avoids", places=both(*said)) if said else ""
 
     def forgiven(self) -> Refusals:
         """Return the state after the exclusion period: the count stays, the places are dropped."""

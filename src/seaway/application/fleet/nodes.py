@@ -19,9 +19,10 @@ from seaway.domain.deployment import ReplicaStatus, UnmanagedPod
 from seaway.domain.device import Device
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 
-NOT_READY = "its cluster reports it as not ready"
-NOT_HEALTHY = "its cluster reports it as unhealthy"
+NOT_READY = Reason("reported_not_ready")
+NOT_HEALTHY = Reason("reported_unhealthy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def node_view(
     memory_mib = sum(request.memory_mib for request in requests) + sum(pod.memory_mib for pod in others)
     reason = closed if node.ready else node.reason or NOT_READY
     keeps = reason or (_cordoned(cordon) if cordon else "")
-    from_node = f"its node: {keeps}" if keeps else ""
+    from_node = Reason("of_node", what=keeps) if keeps else ""
     return NodeView(
         cluster,
         node.name,
@@ -85,12 +86,8 @@ def node_view(
 def closed_cluster(live: LiveCluster, cordon: Cordon | None) -> str:
     """Return the reason why a cluster accepts no new work; empty if it does."""
     if live.state is not ClusterState.UP:
-        return (
-            f"its cluster does not answer: {live.unreachable_reason}"
-            if live.unreachable_reason
-            else "its cluster does not answer"
-        )
-    return f"its cluster is {_cordoned(cordon)}" if cordon else ""
+        return Reason("cluster_silent", why=live.unreachable_reason)
+    return Reason("of_cluster", what=_cordoned(cordon)) if cordon else ""
 
 
 def _of_jobs(held: Sequence[Holder], usage: NodeUsage | None) -> Iterator[tuple[str, SliceView]]:
@@ -153,8 +150,7 @@ def _device(
 
 
 def _cordoned(cordon: Cordon) -> str:
-    said = f"{'drained' if cordon.drain else 'cordoned'} by {cordon.actor}"
-    return f"{said}: {cordon.reason}" if cordon.reason else said
+    return Reason("drained_by" if cordon.drain else "cordoned_by", who=cordon.actor, why=cordon.reason)
 
 
 PART = 256

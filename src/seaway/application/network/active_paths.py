@@ -17,6 +17,7 @@ from seaway.application.writer import Writer
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import NetworkConfig, Pair
 from seaway.domain.network import Ends
+from seaway.domain.reasons import Reason
 
 Follower = Callable[[Mapping[Ends, str]], None]
 """Receiver of the active paths, by source and target."""
@@ -76,8 +77,9 @@ class ActivePaths:
         """Select the gateway that carries the traffic of a cluster."""
         with self._changing:
             now_ns = self._clock.now_ns()
-            event = Event(now_ns, "path", f"traffic of cluster {cluster} takes {gateway}: {why}", "seaway")
-            chosen = replace(self._row("", cluster), active=gateway, active_ns=now_ns, why=why)
+            text = Reason("cluster_takes", cluster=cluster, gateway=gateway, why=why)
+            event = Event(now_ns, "path", text, "seaway")
+            chosen = replace(self._row("", cluster), active=gateway, active_ns=now_ns, why=str(why))
             self._writer.require(Change(put=[chosen], insert=[event]))
             self._keep(chosen)
         self._notify()
@@ -154,8 +156,9 @@ class ActivePaths:
             row = self._row(source, target)
             if row.active == path:
                 return
-            event = Event(now_ns, "path", f"traffic from {source} to {target} takes {path}: {why}", "seaway")
-            chosen = replace(row, active=path, active_ns=now_ns, why=why)
+            text = Reason("traffic_takes", source=source, target=target, path=path, why=why)
+            event = Event(now_ns, "path", text, "seaway")
+            chosen = replace(row, active=path, active_ns=now_ns, why=str(why))
             self._writer.require(Change(put=[chosen], insert=[event]))
             self._keep(chosen)
         self._notify()
@@ -256,4 +259,4 @@ class ActivePathController:
         for cluster, names in several.items():
             current = serving.get(cluster, names[0])
             if (best := serving_gateway(names, current, answers)) != current:
-                self._active.serve(cluster, best, f"{current} does not answer")
+                self._active.serve(cluster, best, Reason("no_answer_of", name=current))

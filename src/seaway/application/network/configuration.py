@@ -17,6 +17,7 @@ from seaway.domain.errors import ConflictError, RejectedError, StaleError, Unkno
 from seaway.domain.gateways import GatewayConfig, NetworkConfig, Pair
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED
+from seaway.domain.reasons import Reason
 
 
 def differences(before: NetworkConfig, after: NetworkConfig) -> list[str]:
@@ -26,13 +27,13 @@ def differences(before: NetworkConfig, after: NetworkConfig) -> list[str]:
 
 def _gateways(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
     old, new = ({each.name: each for each in config.gateways} for config in (before, after))
-    yield from (f"gateway {name} is added" for name in new if name not in old)
-    yield from (f"gateway {name} is removed" for name in old if name not in new)
+    yield from (Reason("gateway_added", name=name) for name in new if name not in old)
+    yield from (Reason("gateway_removed", name=name) for name in old if name not in new)
     for name, gateway in new.items():
         if name in old and (changed := _changed(old[name], gateway)):
-            yield f"gateway {name}: {', '.join(changed)}"
+            yield Reason("gateway_changed", name=name, changes=tuple(changed))
     if list(old) != list(new) and sorted(old) == sorted(new):
-        yield "the order of gateways changes"
+        yield Reason("order_changed")
 
 
 def _changed(old: GatewayConfig, new: GatewayConfig) -> list[str]:
@@ -55,11 +56,12 @@ def _pairs(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
     old, new = ({(each.source, each.target): each for each in config.pairs} for config in (before, after))
     for ends in (*new, *(each for each in old if each not in new)):
         if ends not in old:
-            yield f"paths {ends[0]} to {ends[1]}: {_named(new[ends])} in place of the mesh's"
+            yield Reason("own_paths", source=ends[0], target=ends[1], paths=_named(new[ends]))
         elif ends not in new:
-            yield f"paths {ends[0]} to {ends[1]}: as the mesh has them, no own ones"
+            yield Reason("paths_of_mesh", source=ends[0], target=ends[1])
         elif old[ends] != new[ends]:
-            yield f"paths {ends[0]} to {ends[1]}: {_named(old[ends])} -> {_named(new[ends])}"
+            before_after = {"before": _named(old[ends]), "after": _named(new[ends])}
+            yield Reason("paths_changed", source=ends[0], target=ends[1], **before_after)
 
 
 def _named(pair: Pair) -> str:
@@ -69,11 +71,12 @@ def _named(pair: Pair) -> str:
 
 def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
     if before.mesh != after.mesh:
-        yield "all other pairs are connected directly" if after.mesh else "pairs without paths are not connected"
+        yield Reason("all_connected" if after.mesh else "pairs_not_connected")
     for each in fields(before.probe):
         old, new = getattr(before.probe, each.name), getattr(after.probe, each.name)
         if old != new:
-            yield f"probe: {each.name.removesuffix('_s')} {old:g} -> {new:g}"
+            field = each.name.removesuffix("_s")
+            yield Reason("probe_changed", field=field, before=float(old), after=float(new))
 
 
 log = logging.getLogger(__name__)
@@ -225,11 +228,11 @@ class Configuration:
             if stored is None or not stored.text:
                 raise UnknownError("no network between gateways is configured")
             _require_harmless(self.plan(NetworkConfig(), meant), force)
-            self._set(None, "", actor, "it is removed")
+            self._set(None, "", actor, (Reason("network_removed"),))
 
-    def _set(self, config: NetworkConfig | None, text: str, actor: str, why: str) -> None:
+    def _set(self, config: NetworkConfig | None, text: str, actor: str, changes: tuple[str, ...]) -> None:
         record = NetworkRecord(text, self._version + 1, actor, self._clock.now_ns())
-        event = Event(record.at_ns, "network", f"the network between gateways: {why}", actor)
+        event = Event(record.at_ns, "network", Reason("network_changed", clauses=changes), actor)
         self._writer.require(Change(put=[record], insert=[event]))
         self._version = record.version
         self._now = None if config is None else Configured(config, text, record.version, actor, record.at_ns)
@@ -284,6 +287,6 @@ def _abbreviated(jobs: Sequence[str]) -> str:
     return named if len(jobs) <= MAX_NAMED else f"{named} and {len(jobs) - MAX_NAMED} more"
 
 
-def _summary(changes: Sequence[str]) -> str:
+def _summary(changes: Sequence[str]) -> tuple[str, ...]:
     more = len(changes) - MAX_NAMED
-    return "; ".join([*changes[:MAX_NAMED], *([f"and {more} more changes"] if more > 0 else [])])
+    return (*changes[:MAX_NAMED], *((Reason("more_changes", count=more),) if more > 0 else ()))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seaway.domain.network import Link, NetworkNeed
+from seaway.domain.reasons import Reason
 from seaway.scheduling.snapshot.encode import link_meets
 
 
@@ -80,7 +81,7 @@ def choose(
     merits = {path.name: _merits(path, running, waiting) for path in paths}
     best = max(merits, key=merits.__getitem__)  # the first of equals
     if best == current or current not in merits:
-        return Choice(best, "it serves the running and waiting jobs, and comes first in the configured order")
+        return Choice(best, Reason("serves_first"))
     return _better(best, merits[best], merits[current], current, waiting)
 
 
@@ -113,13 +114,13 @@ def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[Pa
 def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[PathRequest]) -> Choice:
     """Return the choice of a path, with its advantage over the current path as the reason."""
     if best[0] != now[0]:
-        return Choice(path, f"{current} does not answer")
+        return Choice(path, Reason("no_answer_of", name=current))
     if best[1] != now[1]:
-        return Choice(path, f"it meets the bounds of {best[1]} running jobs, {current} those of {now[1]}")
+        return Choice(path, Reason("meets_more", count=best[1], other=current, less=now[1]))
     for request, by_best, by_now in zip(waiting, best[2], now[2], strict=True):
         if by_best != by_now:
-            return Choice(path, f"job {request.job_id} needs what {current} does not give", request.job_id)
-    return Choice(path, f"it comes before {current} in the configuration and serves as well")
+            return Choice(path, Reason("job_needs", job=request.job_id, other=current), request.job_id)
+    return Choice(path, Reason("comes_first", other=current))
 
 
 @dataclass(frozen=True, slots=True)

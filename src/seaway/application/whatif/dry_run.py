@@ -57,11 +57,12 @@ from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-_BUT = {
-    "delays_earlier_jobs": f"; but {DELAYS}",
-    "behind_earlier_jobs": "; but its queue has no backfill, and an earlier job does not fit",
-    "to_be_decided": "; it is to be decided",
+_MORE = {
+    "delays_earlier_jobs": reasons.Reason("but", what=DELAYS),
+    "behind_earlier_jobs": reasons.Reason("but", what=reasons.Reason("no_backfill")),
+    "to_be_decided": reasons.Reason("to_be_decided"),
 }
+"""Ends of the reasons of jobs that fit, by code."""
 
 PRICE_STEP = 100
 """Smallest difference of prices of slices, millionths of the currency unit."""
@@ -141,13 +142,11 @@ class DryRuns:
         waits = explanation.fits and not hit and not explanation.deferral_reason
         said = summary(explanation, short if waits else "")
         if placements and len(placements) < job.replicas:
-            said += (
-                f"; {len(placements)} of {job.replicas} replicas start now, and the others when these have completed"
-            )
+            said = reasons.also(said, reasons.Reason("some_start", count=len(placements), replicas=job.replicas))
         if hit:
-            said += f"; but {hit.message}"
+            said = reasons.also(said, reasons.Reason("but", what=hit.message))
         elif behind:
-            said += _BUT["behind_earlier_jobs"]
+            said = reasons.also(said, _MORE["behind_earlier_jobs"])
         return DryRun(
             profile.name, bool(placements), said, choices, placements, explanation, price, placement_reason=because
         )
@@ -211,7 +210,7 @@ class DryRuns:
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
-            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, None, "finished")
+            return Reason(job, _in_state(job), 0, 0, placements, because, None, "finished")
         explanation, short = None, ""
         if not (unready := self._controller.scheduler.unready(job.spec.queue)):
             with self._copying:
@@ -224,13 +223,12 @@ class DryRuns:
                     usable = self._usable(seen, job.spec, job.submitted_by)
                     short = self._shortage(usable, seen, profile)
         if job.state.placed:
-            return Reason(job, f"{job.state.value}: {job.reason}", 0, 0, placements, because, explanation, "placed")
+            return Reason(job, _in_state(job), 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
         if unready:
             policy = self._controller.scheduler.policy_of(job.spec.queue)
-            return Reason(
-                job, f"waits: {unready}", ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy}
-            )
+            said: str = reasons.Reason("waits", why=unready)
+            return Reason(job, said, ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy})
         code, params, said = self._why_waiting(job, explanation, short)
         return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params)
 
@@ -287,28 +285,31 @@ class DryRuns:
             now_ns = self._controller.live.clock.monotonic_ns()
         delays, behind = self._behind(job)
         if missing_queue_or_pool:
-            return "queue_removed", {"why": missing_queue_or_pool}, f"waits: {missing_queue_or_pool}"
-        said = summary(explanation, short) if explanation else f"its gateway {job.spec.demand.gateway!r} does not exist"
+            said = reasons.Reason("waits", why=missing_queue_or_pool)
+            return "queue_removed", {"why": missing_queue_or_pool}, said
+        gateway = job.spec.demand.gateway
+        said = summary(explanation, short) if explanation else reasons.Reason("no_gateway", gateway=gateway)
         if blocked:
-            return "backoff", {"why": job.reason, "until": blocked}, f"waits: {job.reason}; {blocked}"
+            until = reasons.Reason("waits", why=reasons.also(job.reason, blocked))
+            return "backoff", {"why": job.reason, "until": blocked}, until
         if hit:
             names = hit.holder.names
             code = next(code for name, code in _LIMIT_CODES.items() if name in names)
-            return code, _limit_params(hit), f"waits: {hit.message}"
-        said += "".join(f"; {each.message}" for each in exhausted.values())
+            return code, _limit_params(hit), reasons.Reason("waits", why=hit.message)
+        said = reasons.also(said, *(each.message for each in exhausted.values()))
         if retained:
             places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
             where = ", ".join(places[:3])
             soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
-            soon = f", free in {soon_s} s" if retained.starts_ns else ""
-            are = "are" if len(places) > 1 else "is"
-            reported = f"waits first in its queue, and {where} {are} reserved for it{soon}: {said}"
-            return "reserved", {"where": where, "soon_s": soon_s}, reported
-        said += f"; it {away}" if (away := refusals.reported()) else ""
+            held = reasons.Reason("places_reserved" if len(places) > 1 else "place_reserved", where=where)
+            if retained.starts_ns:
+                held = reasons.Reason("free_in", what=held, soon=soon_s)
+            return "reserved", {"where": where, "soon_s": soon_s}, reasons.Reason("waits_first", what=held, why=said)
+        said = reasons.also(said, refusals.reported())
         if explanation is None:
-            return "gateway_unknown", {"gateway": job.spec.demand.gateway}, f"waits: {said}"
+            return "gateway_unknown", {"gateway": gateway}, reasons.Reason("waits", why=said)
         code, params = _placement_code(explanation, short, delays=delays, behind=behind)
-        return code, params, f"waits: {said}{_BUT.get(code, '')}"
+        return code, params, reasons.Reason("waits", why=reasons.also(said, _MORE.get(code, "")))
 
     def _explained(self, job: JobRecord, *, with_remedies: bool = False) -> Explanation | None:
         """Explain a job on the current fleet without its own allocation.
@@ -448,6 +449,10 @@ def _placement_code(explanation: Explanation, short: str, *, delays: bool, behin
     )
     params = {"insufficient_capacity": {"short": short}, "deferred": {"why": explanation.deferral_reason}}
     return code, params.get(code, {})
+
+
+def _in_state(job: JobRecord) -> reasons.Reason:
+    return reasons.Reason("in_state", state=job.state.value, why=job.reason)
 
 
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.reservations import Reservation
 from seaway.domain.amounts import requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.reasons import Params, Reason, text, time_param
+from seaway.domain.reasons import Params, Reason, also, time_param
 from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.explain import Keeper, Limitation
 from seaway.scheduling.queueing.model_shares import without_models
@@ -24,7 +23,7 @@ RESERVATIONS = "Reservations"
 LIMITS = "Limits"
 """Name of the rule that excludes nodes with GPU models beyond a limit."""
 
-RESERVED = "; but the free resources are reserved for the first job of a queue"
+RESERVED = Reason("but", what=Reason("free_is_reserved"))
 
 MAX_NAMED = 3
 """Maximum number of reservations that a reason names."""
@@ -35,8 +34,9 @@ MINUTE_S = 60
 
 
 def reserved_text(closed: Iterable[AdvanceReservation]) -> str:
-    """Return a text on the advance reservations that keep capacity from a job; empty for none."""
-    return "".join(f"; but capacity is {text(*_advance_reason(each))}" for each in islice(closed, MAX_NAMED))
+    """Return a reason on the advance reservations that keep capacity from a job; empty for none."""
+    said = [Reason("capacity_is", what=Reason(code, **params)) for code, params in map(_advance_reason, closed)]
+    return also(*(Reason("but", what=each) for each in said[:MAX_NAMED])) if said else ""
 
 
 @dataclass(frozen=True, slots=True)

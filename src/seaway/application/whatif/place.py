@@ -20,6 +20,7 @@ from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
+from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import explain, summary
@@ -44,7 +45,7 @@ ASKED = "asked-"
 MAX_EXPLAINED = 20
 """Maximum number of explained kinds of waiting jobs."""
 
-OVERTAKES = "an earlier job of its queue does not fit, and the queue has no backfill"
+OVERTAKES = Reason("overtakes")
 """Reason of jobs that would fit, but may not start before an earlier one."""
 
 MAX_SEARCHES = 20
@@ -439,15 +440,19 @@ class Placer:
                 short = shortage(self.snapshot, job, profile)
                 held = RESERVED if self.reserved else ""
                 but = (task.reserved or held) if explanation.fits and not short else ""
-                known[kind] = f"{summary(explanation, short)}{but}"
+                known[kind] = also(summary(explanation, short), but)
             why[job.name] = known.get(kind, "")
         for (job_id, _), task in self.displaced.items():
-            why[job_id] = f"displaced by job {task.name!r} of queue {task.queue!r}"
+            why[job_id] = Reason("displaced", winner=_taker(task))
         for (job_id, _), gone in self.shrunk.items():
-            takers = dict.fromkeys(f"job {each.name!r} of queue {each.queue!r}" for each in gone.values())
-            why[job_id] = f"shrinks by {len(gone)} replica{'s' * (len(gone) > 1)} for {next(iter(takers))}"
-            why[job_id] += f" and {len(takers) - 1} more" if len(takers) > 1 else ""
+            taker, *others = dict.fromkeys(map(_taker, gone.values()))
+            winner = Reason("and_more", what=taker, count=len(others)) if others else taker
+            why[job_id] = Reason("shrinks_by", count=len(gone), winner=winner)
         return why | self.limited
+
+
+def _taker(task: Task) -> Reason:
+    return Reason("named_job", job=task.name, queue=task.queue)
 
 
 def _soonest_ns(reserved: Iterable[Reserved]) -> int:

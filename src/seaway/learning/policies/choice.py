@@ -96,7 +96,7 @@ class Stopped:
         try:
             return self._model.run_within(inputs, self._seconds)
         except StoppedError:
-            raise NoAnswerError(Reason.SLOW, f"stopped after {self._seconds * 1e3:g} ms") from None
+            raise NoAnswerError(Reason.SLOW, Coded("stopped_after", limit=self._seconds * 1e3)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +215,4 @@ def finite(total: float) -> None:
         When one is not finite.
     """
     if not isfinite(total):
-        raise NoAnswerError(Reason.NOT_FINITE, "its answer is not a number")
+        raise NoAnswerError(Reason.NOT_FINITE, Coded("answer_not_finite"))

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason as Coded
 from seaway.learning.observing import clusters as clusters_shown
 from seaway.learning.observing import nodes as nodes_shown
 from seaway.learning.observing.clusters import choice_of, observer
@@ -70,19 +71,18 @@ class ClusterChoice:
         """
         count = len(cycle.snapshot.clusters)
         if count != self._clusters:
-            why = f"trained for {self._clusters} clusters, and the fleet has {count}"
-            raise NoAnswerError(Reason.UNSUITABLE, why)
+            raise NoAnswerError(Reason.UNSUITABLE, Coded("trained_for_others", trained=self._clusters, count=count))
         shown = self._observe(cycle.snapshot, cycle.demand_index)
         action = self._model.run({"observation": shown[np.newaxis]})["action"].item()
         finite(action)
         choice = choice_of(action, count)
         if choice == count:
             if not may_wait(cycle):
-                raise NoAnswerError(Reason.WAITED, "it would wait, and this job may not")
+                raise NoAnswerError(Reason.WAITED, Coded("may_not_wait"))
             return Answer(np.zeros(len(cycle.feasible), np.int64), waits=True)
         chosen = cycle.snapshot.arrays.nodes[NODE_CLUSTER] == choice
         if not (chosen & cycle.feasible).any():
-            raise NoAnswerError(Reason.ILLEGAL, f"nothing fits in {cycle.snapshot.clusters[choice].name}")
+            raise NoAnswerError(Reason.ILLEGAL, Coded("nothing_fits", cluster=cycle.snapshot.clusters[choice].name))
         return Answer(chosen.astype(np.int64))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
@@ -131,11 +131,11 @@ class NodeChoice:
         """
         shown = self._observer.observe(cycle.snapshot, cycle.demand_index, cycle.feasible)
         if not len(shown.nodes):
-            raise NoAnswerError(Reason.UNSUITABLE, "it is shown no node that fits")
+            raise NoAnswerError(Reason.UNSUITABLE, Coded("shown_no_node"))
         answers = self._model.run({"nodes": shown.figures, "job": shown.job})
         given, wait = np.ascontiguousarray(answers["scores"], np.float32), answers["wait"].item()
         if given.shape != shown.nodes.shape:
-            raise NoAnswerError(Reason.FAILED, f"{given.size} scores for {len(shown.nodes)} nodes")
+            raise NoAnswerError(Reason.FAILED, Coded("scores_for_others", count=given.size, nodes=len(shown.nodes)))
         scores = np.zeros(len(cycle.feasible), np.int64)
         best, total = score_listed(given, shown.nodes, STEPS, FARTHEST, scores)
         finite(total + wait)

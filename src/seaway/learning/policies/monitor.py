@@ -12,6 +12,8 @@ from enum import StrEnum
 from time import monotonic_ns
 from typing import Protocol, TypeVar
 
+from seaway.domain.reasons import Reason as Coded
+
 log = logging.getLogger(__name__)
 
 REPEAT_NS = 600_000_000_000
@@ -221,7 +223,7 @@ class Guard:
         """
         now_ns = self._limits.now_ns
         if self._until_ns is not None and now_ns() < self._until_ns:
-            return self._without(Reason.SET_ASIDE, f"set aside for {self._limits.cooldown_s:g} s")
+            return self._without(Reason.SET_ASIDE, Coded("set_aside", time=float(self._limits.cooldown_s)))
         try:
             ready()
             begun_ns = now_ns()
@@ -234,7 +236,7 @@ class Guard:
         budget_ms = self._limits.budget_ms
         if budget_ms and took_ns > budget_ms * 1e6:
             # Without the time, so that equal reasons have equal texts in logs and at jobs.
-            return self._without(Reason.SLOW, f"slower than {budget_ms:g} ms")
+            return self._without(Reason.SLOW, Coded("slower_than", limit=float(budget_ms)))
         self._strikes = 0
         self._watch.decided(self._policy, took_ns)
         return found

@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.collect.rejections import Attempt, Rejections, R
 from seaway.adapters.kubernetes.collect.services import Exposing, NodeHost, endpoints, widest_first
 from seaway.adapters.kubernetes.collect.workloads import WorkloadPart, assemble, replica_pods
 from seaway.domain.deployment import Cause, Endpoint, ObjectDrift, Workload, WorkloadPhase
+from seaway.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ class Gates:
         return replace(workload, reason=worst.reason, held=True)
 
 
-NO_POD_YET = "no pod was created yet, for an unknown reason"
-NO_POD = "no pod was created, for an unknown reason: the controller for its kind may not run there"
+NO_POD_YET = Reason("no_pod_yet")
+NO_POD = Reason("no_pod")
 
 
 class PodlessAttempts:

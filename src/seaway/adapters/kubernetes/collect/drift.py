@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.connection.api import MANAGER
 from seaway.adapters.kubernetes.objects.core import OwnedMeta
 from seaway.adapters.kubernetes.templates.plain import QUEUE_NAME
 from seaway.domain.deployment import ObjectDrift
+from seaway.domain.reasons import Reason
 
 ObjectKey = tuple[str, str]
 """Path of a kind's objects, and ``namespace/name``."""
@@ -88,7 +89,7 @@ class DriftTracker:
 
 def deleted_text(place: ObjectKey) -> str:
     """Return the message on a deleted object."""
-    return f"{_object(place)} was deleted"
+    return Reason("object_deleted", name=_object(place))
 
 
 def _text(place: ObjectKey, lost: Paths, by: Mapping[str, str]) -> str:
@@ -97,15 +98,16 @@ def _text(place: ObjectKey, lost: Paths, by: Mapping[str, str]) -> str:
     changed: dict[str, list[str]] = {}
     for path in sorted(lost):
         changed.setdefault(by.get(path, ""), []).append(path)
-    parts = [f"{manager} changed {_listed(paths)}" for manager, paths in changed.items() if manager]
-    if removed := changed.get(""):
-        parts.append(f"{_listed(removed)} {'was' if len(removed) == 1 else 'were'} removed")
-    return f"{_object(place)}: {'; '.join(parts)}"
+    removed = changed.pop("", [])
+    parts = [Reason("fields_changed", who=manager, fields=_listed(paths)) for manager, paths in changed.items()]
+    if removed:
+        parts.append(Reason("field_removed" if len(removed) == 1 else "fields_removed", fields=_listed(removed)))
+    return Reason("object_changed", name=_object(place), clauses=tuple(parts))
 
 
 def _listed(paths: list[str]) -> str:
-    more = len(paths) - MAX_NAMED
-    return ", ".join(paths[:MAX_NAMED]) + (f" and {more} more fields" if more > 0 else "")
+    named, more = ", ".join(paths[:MAX_NAMED]), len(paths) - MAX_NAMED
+    return Reason("more_fields", fields=named, count=more) if more > 0 else named
 
 
 def _object(place: ObjectKey) -> str:

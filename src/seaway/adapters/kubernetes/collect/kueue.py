@@ -26,6 +26,7 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.objects.core import Condition, Meta, Part
 from seaway.adapters.kubernetes.objects.decode import Broken, UndecodableError
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason
 
 GROUP = "kueue.x-k8s.io"
 KIND = "Workload"
@@ -80,7 +81,7 @@ def read_gate(workload: KueueWorkload) -> Gate | None:
         return None
     if "Evicted" not in true:
         return None if "Admitted" in true else _not_admitted(workload, known.get("QuotaReserved", Condition()))
-    said = short_reason(f"Kueue evicted it: {known['Evicted'].message or known['Evicted'].reason}")
+    said = Reason("kueue_evicted", why=short_reason(known["Evicted"].message or known["Evicted"].reason))
     hold = _not_admitted(workload, known.get("QuotaReserved", Condition()))
     return replace(hold, evicted=said) if hold else Gate(said, evicted=said)
 
@@ -88,19 +89,17 @@ def read_gate(workload: KueueWorkload) -> Gate | None:
 def _not_admitted(workload: KueueWorkload, quota: Condition) -> Gate | None:
     """Return the gate of a Workload that is not admitted; None if the reason is unknown."""
     if not workload.spec.active:
-        return Gate(_reason_text("its Workload was deactivated"), is_permanent=True)
+        return Gate(Reason("kueue_does_not_admit", why=Reason("workload_deactivated")), is_permanent=True)
     if quota.status == "True":
         check = next((each for each in workload.status.admission_checks if each.state != "Ready"), None)
-        return (
-            Gate(_reason_text(f"the admission check {check.name} is {check.state}", check.message)) if check else None
-        )
+        if check is None:
+            return None
+        why = Reason("admission_check", check=check.name, status=check.state, why=short_reason(check.message))
+        return Gate(Reason("kueue_does_not_admit", why=why))
     if quota.status != "False" or quota.reason == NO_REASON:
         return None
-    return Gate(_reason_text(quota.message or quota.reason), quota.reason in PERMANENT)
-
-
-def _reason_text(what: str, why: str = "") -> str:
-    return short_reason(f"Kueue does not admit it: {what}: {why}" if why else f"Kueue does not admit it: {what}")
+    said = short_reason(quota.message or quota.reason)
+    return Gate(Reason("kueue_does_not_admit", why=said), quota.reason in PERMANENT)
 
 
 def _attempt(workload: KueueWorkload) -> Attempt | None:

@@ -16,6 +16,7 @@ from enum import Enum
 from seaway.adapters.kubernetes.objects.core import Condition, ContainerStatus, PodObject
 from seaway.adapters.kubernetes.templates.names import MAX_RESTARTS
 from seaway.domain.deployment import Cause, WorkloadPhase
+from seaway.domain.reasons import Reason
 
 MAX_REASON_LENGTH = 500
 
@@ -109,9 +110,8 @@ def pod_state(pod: PodObject) -> PodState:
     if status.phase == "Pending" and not pod.spec.node_name:
         return _unbound(pod)
     if status.phase == "Unknown":
-        return PodState(
-            WorkloadPhase.STARTING, f"node {pod.spec.node_name} does not report its state", Cause.INFRASTRUCTURE
-        )
+        why = Reason("node_silent", node=pod.spec.node_name)
+        return PodState(WorkloadPhase.STARTING, why, Cause.INFRASTRUCTURE)
     return _bound(pod)
 
 
@@ -129,7 +129,7 @@ def _bound(pod: PodObject) -> PodState:
         return PodState(WorkloadPhase.RUNNING)
     ended = _ended(each for each in containers if each.state.terminated)
     continues = pod.spec.restart_policy == "Never" and any(each.state.running for each in containers)
-    return PodState(WorkloadPhase.RUNNING if continues else WorkloadPhase.STARTING, _short(ended))
+    return PodState(WorkloadPhase.RUNNING if continues else WorkloadPhase.STARTING, ended)
 
 
 def _restarted(pod: PodObject) -> PodState | None:
@@ -144,8 +144,8 @@ def _restarted(pod: PodObject) -> PodState | None:
     reasons = [each.state.waiting.reason for each in containers if each.state.waiting]
     if sum(each.restart_count for each in containers) + reasons.count("CrashLoopBackOff") <= int(most):
         return None
-    last = _ended(containers) or "it ended"
-    return PodState(WorkloadPhase.FAILED, _short(f"{last}, after {most} restarts in its place"))
+    last = _ended(containers) or Reason("ended_itself")
+    return PodState(WorkloadPhase.FAILED, Reason("after_restarts", what=last, times=int(most)))
 
 
 def _failed(pod: PodObject) -> PodState:
@@ -153,7 +153,7 @@ def _failed(pod: PodObject) -> PodState:
     disrupted = _condition(status.conditions, "DisruptionTarget")
     if disrupted:
         why = disrupted.message or disrupted.reason or status.message
-        return PodState(WorkloadPhase.FAILED, _short(f"disrupted: {why}"), Cause.INFRASTRUCTURE)
+        return PodState(WorkloadPhase.FAILED, Reason("disrupted", why=_short(why)), Cause.INFRASTRUCTURE)
     if status.reason in INFRASTRUCTURE or status.reason.startswith(UNSCHEDULABLE_PREFIX):
         why = f"{_readable(status.reason)}: {status.message}" if status.message else _readable(status.reason)
         refused = status.reason.startswith(UNSCHEDULABLE_PREFIX)
@@ -161,27 +161,26 @@ def _failed(pod: PodObject) -> PodState:
     containers = (*status.init_container_statuses, *status.container_statuses)
     ended = _ended(containers)
     if pod.metadata.deletion_timestamp and any(map(_stopped, containers)):
-        return PodState(WorkloadPhase.FAILED, _short(f"its pod was deleted: {ended}"), Cause.INFRASTRUCTURE)
-    said = ended or status.message or status.reason or "its pod failed without a reason"
-    return PodState(WorkloadPhase.FAILED, _short(said))
+        return PodState(WorkloadPhase.FAILED, Reason("pod_deleted", why=ended), Cause.INFRASTRUCTURE)
+    return PodState(WorkloadPhase.FAILED, ended or _short(status.message or status.reason) or Reason("pod_failed"))
 
 
 def _unbound(pod: PodObject) -> PodState:
     """Return the state of a pod that has no node yet."""
     scheduled = _condition(pod.status.conditions, "PodScheduled", "False")
     if scheduled is None:
-        return PodState(WorkloadPhase.STARTING, "waits for its cluster's scheduler", wait=Wait.SCHEDULER)
+        return PodState(WorkloadPhase.STARTING, Reason("waits_for_scheduler"), wait=Wait.SCHEDULER)
     if scheduled.reason == "SchedulingGated":
-        return PodState(WorkloadPhase.STARTING, "held by a scheduling gate")
+        return PodState(WorkloadPhase.STARTING, Reason("scheduling_gate"))
     said = scheduled.message or scheduled.reason
     if pod.status.nominated_node_name:
-        why = f"waits for preemption on {pod.status.nominated_node_name}: {said}"
-        return PodState(WorkloadPhase.STARTING, _short(why), Cause.INFRASTRUCTURE, Wait.PREEMPTION)
+        why = Reason("waits_for_preemption", node=pod.status.nominated_node_name, why=_short(said))
+        return PodState(WorkloadPhase.STARTING, why, Cause.INFRASTRUCTURE, Wait.PREEMPTION)
     if PROVISIONING_MESSAGE.search(said):
-        why = f"waits for objects that its cluster creates first: {said}"
-        return PodState(WorkloadPhase.STARTING, _short(why), Cause.REJECTED, Wait.PROVISIONING)
+        why = Reason("waits_for_objects", why=_short(said))
+        return PodState(WorkloadPhase.STARTING, why, Cause.REJECTED, Wait.PROVISIONING)
     wait = Wait.NODE if scheduled.reason == "Unschedulable" else Wait.NONE
-    return PodState(WorkloadPhase.STARTING, _short(f"no node accepts it: {said}"), Cause.INFRASTRUCTURE, wait)
+    return PodState(WorkloadPhase.STARTING, Reason("no_node_accepts", why=_short(said)), Cause.INFRASTRUCTURE, wait)
 
 
 def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
@@ -191,15 +190,15 @@ def _waits(containers: Iterable[ContainerStatus]) -> PodState | None:
         if waiting is None or waiting.reason in STARTS:
             continue
         if waiting.reason == "CrashLoopBackOff":  # the kubelet restarts it repeatedly
-            last = _ending(each.name, each)
-            why = f"keeps crashing, {each.restart_count} times so far: {last or waiting.message}"
-            return PodState(WorkloadPhase.STARTING, _short(why))
+            last = _ending(each.name, each) or _short(waiting.message)
+            return PodState(WorkloadPhase.STARTING, Reason("keeps_crashing", times=each.restart_count, why=last))
         if waiting.reason in PULLING:
-            why = f"the image of container {each.name} cannot be pulled: {waiting.message or waiting.reason}"
+            why = Reason("image_not_pulled", container=each.name, why=_short(waiting.message or waiting.reason))
         else:
-            why = f"container {each.name} cannot start, {_readable(waiting.reason)}: {waiting.message}"
+            cause = _readable(waiting.reason)
+            why = Reason("container_not_started", container=each.name, cause=cause, why=_short(waiting.message))
         wait = Wait.NEVER_STARTS if waiting.reason in PERMANENT else Wait.USER_FIX
-        return PodState(WorkloadPhase.STARTING, _short(why), wait=wait)
+        return PodState(WorkloadPhase.STARTING, why, wait=wait)
     return None
 
 
@@ -213,11 +212,12 @@ def _ending(name: str, status: ContainerStatus) -> str:
     if ended is None or (ended.exit_code == 0 and ended.reason in {"", "Completed"}):
         return ""
     if ended.reason == "OOMKilled":
-        return f"container {name} ran out of memory and was killed"
+        return Reason("out_of_memory", container=name)
     number = ended.signal or (ended.exit_code - SIGNALLED if ended.exit_code > SIGNALLED else 0)
-    how = f"was ended by {SIGNALS.get(number, f'signal {number}')}" if number else f"exited with {ended.exit_code}"
-    said = ended.message or (ended.reason if ended.reason not in {"", "Error", "Completed"} else "")
-    return f"container {name} {how}" + (f": {said}" if said else "")
+    said = _short(ended.message or (ended.reason if ended.reason not in {"", "Error", "Completed"} else ""))
+    if number:
+        return Reason("container_signalled", container=name, signal=SIGNALS.get(number, f"signal {number}"), why=said)
+    return Reason("container_exited", container=name, exit_code=ended.exit_code, why=said)
 
 
 def _stopped(status: ContainerStatus) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from seaway.adapters.kubernetes.collect.changes import Debounce
 from seaway.domain import job_spec as ids
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Workload, WorkloadPhase
+from seaway.domain.reasons import Reason
 
 Attempt = tuple[str, int]
 
@@ -95,7 +96,7 @@ class Rejection:
 
 def pods_rejected(message: str) -> Rejection:
     """Return the rejection for a controller's message that it could not create pods."""
-    return Rejection(f"its pods cannot be created: {short_reason(message)}", is_final(message))
+    return Rejection(Reason("pods_not_created", why=short_reason(message)), is_final(message))
 
 
 @dataclass(frozen=True, slots=True)

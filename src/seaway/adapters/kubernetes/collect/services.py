@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.templates.names import RANK_0_OF_RING
 from seaway.adapters.kubernetes.templates.plain import SCHEME
 from seaway.domain.deployment import Endpoint, Reach
 from seaway.domain.job_spec import ServiceType
+from seaway.domain.reasons import Reason
 
 HEADLESS = "None"
 
@@ -211,7 +212,7 @@ def widest_first(found: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
 def _of_rank_0(service: ServiceObject, host_of: Callable[[], NodeHost | None], ip: str) -> tuple[Endpoint, ...]:
     """Return the address at which other clusters reach rank 0 of a ring: the widest one, or that of its pod."""
     if service.spec.cluster_ip == HEADLESS:
-        why = "" if ip else "the pod of rank 0 has no address yet"
+        why = "" if ip else Reason("rank_0_without_address")
         host = f"[{ip}]" if ":" in ip else ip
         reach = Reach.NONE if why else Reach.CLUSTERS
         return tuple(
@@ -232,28 +233,28 @@ def _of_service(service: ServiceObject, host_of: Callable[[], NodeHost | None]) 
         return tuple(Endpoint(f"{outside}:{each.port}", each.port, Reach.OUTSIDE) for each in spec.ports)
     found: list[Endpoint] = []
     if spec.type == ServiceType.LOAD_BALANCER:
-        why = "the cluster has not assigned an address to the load balancer yet"
+        why: str = Reason("balancer_without_address")
         found += [Endpoint("", each.port, Reach.NONE, why) for each in spec.ports]
     if any(each.node_port for each in spec.ports):
         found += _at_node(spec, host_of())
-    why = "" if found else f"it is a {ServiceType.CLUSTER_IP}: only pods of the cluster reach it"
+    why = "" if found else Reason("inside_only", type=ServiceType.CLUSTER_IP.value)
     found += [Endpoint(f"{inside}:{each.port}", each.port, Reach.CLUSTER, why) for each in spec.ports]
     return tuple(found)
 
 
 def _at_node(spec: ServiceSpec, at: NodeHost | None) -> list[Endpoint]:
     if at is None:
-        why = "no node of the cluster reports an address"
+        why: str = Reason("nodes_without_address")
         return [Endpoint("", each.port, Reach.NONE, why) for each in spec.ports]
     reach = Reach.OUTSIDE if at.external else Reach.NODES
-    why = "" if at.external else f"{at.host} is the internal address of node {at.node}, which has no external one"
+    why = "" if at.external else Reason("internal_address", host=at.host, node=at.node)
     host = f"[{at.host}]" if ":" in at.host else at.host
     return [Endpoint(f"{host}:{each.node_port}", each.port, reach, why) for each in spec.ports if each.node_port]
 
 
 def _of_ingress(ingress: IngressObject) -> tuple[Endpoint, ...]:
     ready = bool(ingress.status.load_balancer.ingress)
-    why = "" if ready else "no Ingress controller has accepted it yet"
+    why = "" if ready else Reason("ingress_not_accepted")
     scheme = "https" if ingress.spec.tls else "http"
     return tuple(
         _by_host(ingress.metadata, scheme, rule.host, path.backend.service.port.number, why, path.path.rstrip("/"))
@@ -265,11 +266,11 @@ def _of_ingress(ingress: IngressObject) -> tuple[Endpoint, ...]:
 
 def _of_route(route: RouteObject) -> tuple[Endpoint, ...]:
     said = [each for parent in route.status.parents for each in parent.conditions if each.type == "Accepted"]
-    why = "no Gateway has accepted it yet"
+    why: str = Reason("route_not_accepted")
     if any(each.status == "True" for each in said):
         why = ""
     elif said:
-        why = f"the Gateway does not accept it: {said[0].message or said[0].reason}"
+        why = Reason("gateway_refuses", why=said[0].message or said[0].reason)
     ports = [each.port for rule in route.spec.rules for each in rule.backend_refs]
     return tuple(
         _by_host(route.metadata, "http", host, port, why) for host in route.spec.hostnames for port in ports[:1]

@@ -22,6 +22,7 @@ from seaway.adapters.kubernetes.objects.core import Condition, OwnedMeta, Part
 from seaway.adapters.kubernetes.templates.names import COMPLETED, PART, REPLICAS, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.deployment import Cause, Endpoint, ReplicaStatus, Workload, WorkloadPhase
+from seaway.domain.reasons import Reason
 
 
 class VolcanoState(Part, frozen=True):
@@ -68,19 +69,19 @@ END = frozenset({"Failed", "FailureTarget"})
 RETRIES_EXHAUSTED = "BackoffLimitExceeded"
 """Reason of a failed Job without retries: one of its pods failed or was deleted."""
 
-RAY_ENDS = {"FAILED": "its Ray job failed", "STOPPED": "its Ray job was stopped"}
-"""Texts for unsuccessful ends of a Ray job."""
+RAY_ENDS = {"FAILED": "ray_failed", "STOPPED": "ray_stopped"}
+"""Reasons for unsuccessful ends of a Ray job."""
 
 RAY_OVER = frozenset({"Complete", "Failed"})
 """Final states of KubeRay. In other states, KubeRay may retry a failed Ray job with a new cluster."""
 
 VOLCANO_ENDS = {
     "Completed": PodState(WorkloadPhase.SUCCEEDED),
-    "Failed": PodState(WorkloadPhase.FAILED, "Volcano gave up on its job"),
-    "Terminated": PodState(WorkloadPhase.FAILED, "Volcano ended its job after a pod disappeared", Cause.INFRASTRUCTURE),
-    "Aborted": PodState(WorkloadPhase.FAILED, "its job was aborted in Volcano", Cause.INFRASTRUCTURE),
+    "Failed": PodState(WorkloadPhase.FAILED, "volcano_gave_up"),
+    "Terminated": PodState(WorkloadPhase.FAILED, "volcano_terminated", Cause.INFRASTRUCTURE),
+    "Aborted": PodState(WorkloadPhase.FAILED, "volcano_aborted", Cause.INFRASTRUCTURE),
 }
-"""Final states of a Volcano Job.
+"""Final states of a Volcano Job, with the codes of their reasons.
 
 Seaway configures Volcano to end the Job when a pod is evicted or fails. The pod itself reports its failure.
 """
@@ -145,9 +146,9 @@ def _rejection_message(conditions: tuple[Condition, ...]) -> str:
 def _gate_reason(status: WorkloadStatus) -> str:
     """Return the reason of a suspended workload; empty if it is not suspended."""
     found = next((each for each in status.conditions if each.type in HELD and each.status == "True"), None)
-    if found:
-        return f"it is suspended there: {_condition_text(found)}"
-    return "it is suspended there" if status.job_deployment_status == "Suspended" else ""
+    if found or status.job_deployment_status == "Suspended":
+        return Reason("suspended_there", why=_condition_text(found) if found else "")
+    return ""
 
 
 def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
@@ -159,7 +160,7 @@ def _ended(conditions: tuple[Condition, ...]) -> PodState | None:
     if failed is None:
         return None
     cause = Cause.INFRASTRUCTURE if failed.reason == RETRIES_EXHAUSTED else Cause.WORKLOAD
-    return PodState(WorkloadPhase.FAILED, f"its pods are gone: {_condition_text(failed)}", cause)
+    return PodState(WorkloadPhase.FAILED, Reason("pods_gone", why=_condition_text(failed)), cause)
 
 
 def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
@@ -168,14 +169,14 @@ def _ended_by_ray(status: WorkloadStatus) -> PodState | None:
         return PodState(WorkloadPhase.SUCCEEDED)
     said = " ".join(status.message.split())[:500]
     if status.job_deployment_status == "ValidationFailed":  # it created no pod; another cluster may accept it
-        how, cause = "KubeRay rejects it", Cause.REJECTED
+        how, cause = Reason("ray_rejects", why=said), Cause.REJECTED
     elif status.job_deployment_status in RAY_OVER and status.job_status in RAY_ENDS:
-        how, cause = RAY_ENDS[status.job_status], Cause.WORKLOAD
+        how, cause = Reason(RAY_ENDS[status.job_status], why=said), Cause.WORKLOAD
     elif status.job_deployment_status == "Failed":
-        how, cause = f"KubeRay gave up on it, {status.reason}".rstrip(", "), Cause.WORKLOAD
+        how, cause = Reason("ray_gave_up", why=": ".join(filter(None, (status.reason, said)))), Cause.WORKLOAD
     else:
         return None
-    return PodState(WorkloadPhase.FAILED, f"{how}: {said}" if said else how, cause)
+    return PodState(WorkloadPhase.FAILED, how, cause)
 
 
 def _ended_by_volcano(status: WorkloadStatus) -> PodState | None:
@@ -185,7 +186,7 @@ def _ended_by_volcano(status: WorkloadStatus) -> PodState | None:
     if end is None or end.phase is WorkloadPhase.SUCCEEDED or isinstance(state, str):
         return end
     said = " ".join((state.message or state.reason).split())[:500]
-    return replace(end, reason=f"{end.reason}: {said}") if said else end
+    return replace(end, reason=Reason(end.reason, why=said))
 
 
 def _condition_text(condition: Condition) -> str:

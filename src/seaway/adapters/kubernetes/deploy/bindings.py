@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.objects.decode import Broken
 from seaway.adapters.kubernetes.templates.karmada import SCHEDULER
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +244,7 @@ class Bindings:
         if key and denied:
             said = denied[0].applied_message
             denial = Rejection(
-                f"its {kind} cannot be created there: {short_reason(said)}",
+                Reason("object_not_created", kind=kind, why=short_reason(said)),
                 is_final(said),
                 rejects_objects=True,
                 never_created=name in self._uncreated,

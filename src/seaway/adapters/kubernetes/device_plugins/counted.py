@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.device_plugins.vendors import AMD_KEY
 from seaway.adapters.kubernetes.device_plugins.views import Access, DevicePlugin, DeviceResources
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode
+from seaway.domain.reasons import Reason
 
 GAUDI = "habana.ai/gaudi"
 TPU = "google.com/tpu"
@@ -94,7 +95,7 @@ def read(node: NodeObject, findings: Findings) -> None:
             findings.broken(kind.resource, f"{total} devices are more than a node can have; all are ignored")
             continue
         total, alive = max(total, alive) // kind.units, alive // kind.units
-        lacks = "" if alive >= total else f"only {alive} of {total} {kind.resource} are allocatable"
+        lacks = "" if alive >= total else Reason("few_allocatable", count=alive, total=total, resource=kind.resource)
         if lacks:
             findings.unusable(kind.resource, lacks)
         for number in range(total):

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from sys import intern
+from functools import lru_cache
 
 from seaway.adapters.kubernetes import quantities
 from seaway.adapters.kubernetes.device_plugins.findings import LARGEST, MAX_QUOTED, Findings, named
@@ -36,6 +36,7 @@ from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.dra import ClaimResult, ResourceClaim, ResourceSlice, SliceDevice
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,13 @@ class Listed:
         written = [
             f"{each.key}={each.value}:{each.effect}" if each.value else f"{each.key}:{each.effect}" for each in keep
         ]
-        return intern(f"tainted {', '.join(written)}"[:MAX_QUOTED]) if keep else ""
+        return _tainted(", ".join(written)[:MAX_QUOTED]) if keep else ""
+
+
+@lru_cache(64)
+def _tainted(taints: str) -> Reason:
+    """Return the reason of a device with taints. The cache shares it among devices."""
+    return Reason("tainted", taints=taints)
 
 
 def listed(node: str, slices: Iterable[ResourceSlice], findings: Findings) -> Iterator[Listed]:

@@ -9,6 +9,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access, NodeView, Pl
 from seaway.domain.device import Device, MigProfile
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
+from seaway.domain.reasons import Reason
 
 LARGEST = (1 << 31) - 1
 """Largest accepted number; as MiB, it is 2 PiB of memory."""
@@ -123,15 +124,15 @@ class Findings:
 
 
 @lru_cache(64)
-def unhealthy(where: str) -> str:
+def unhealthy(where: str) -> Reason:
     """Return the reason of an unhealthy device. The cache shares one text among all of them."""
-    return f"not healthy, says {where}"
+    return Reason("device_unhealthy", source=where)
 
 
 @lru_cache(64)
-def not_served(count: str) -> str:
+def not_served(count: str) -> Reason:
     """Return the reason for ignoring a register whose resource is not allocatable. The cache shares the text."""
-    return f"registered, but allocatable {count} is 0: the plugin does not run"
+    return Reason("not_served", resource=count)
 
 
 def bounded(value: object, what: str, *, least: int = 0) -> int:

@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, co
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 
 def read_metax_register(text: str) -> Iterator[Entry | RejectedError]:
@@ -82,7 +83,7 @@ def _place(fields: object) -> tuple[int, int]:
     return bounded(fields.get("start", 0), "start"), bounded(fields.get("size", 0), "size", least=1)
 
 
-CORDONED = f"cordoned by {CORDON_KEY}"
+CORDONED = Reason("cordoned_by", who=CORDON_KEY)
 
 _ONE_OF_A_KIND = re.compile(r"(?:[0-9A-Fa-f]-?){16}")
 """Pattern of globally unique IDs: they contain at least 16 hexadecimal digits."""
@@ -137,10 +138,9 @@ def _unserved(vendor: Vendor, node: NodeObject, entries: list[Entry], findings: 
     if not entries:
         return ""
     if amounts.allocatable(name) <= 0:
-        otherwise = ", or counts by another name, which clusters.hami.resource_name must name" if vendor.nvidia else ""
-        text = f"{not_served(name)}{otherwise}"
-        findings.unusable(vendor.key, text)
-        return text
+        reason = Reason("renamed_or_not_served", resource=name) if vendor.nvidia else not_served(name)
+        findings.unusable(vendor.key, reason)
+        return reason
     shares = sum(entry.count for entry in entries)
     if vendor.nvidia and amounts.capacity(name) == len(entries) < shares:
         text = f"{shares} shares are registered, but {name} is {len(entries)}: another plugin may count whole cards"
@@ -195,7 +195,7 @@ def _mode(
     if entry.mode == DeviceMode.MPS.value:
         return DeviceMode.MPS, (), ""
     if entry.mode != DeviceMode.MIG.value:
-        return None, (), _closed(f"the mode {entry.mode[:60]!r} is not known", where, findings)
+        return None, (), _closed(Reason("mode_unknown", mode=entry.mode[:60]), where, findings)
     profiles: dict[str, MigProfile] = {}
     for profile in read_profiles(entry.profiles):
         if isinstance(profile, RejectedError):
@@ -203,10 +203,10 @@ def _mode(
         else:
             profiles.setdefault(profile.name, profile)
     if not profiles:
-        return None, (), _closed("in MIG mode without profiles, as before HAMi v2.10", where, findings)
+        return None, (), _closed(Reason("mig_without_profiles"), where, findings)
     return DeviceMode.MIG, tuple(profiles.values()), ""
 
 
-def _closed(why: str, where: str, findings: Findings) -> str:
+def _closed(why: Reason, where: str, findings: Findings) -> Reason:
     findings.unusable(where, f"{why}; no new work is placed on the card")
     return why

@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.device_plugins.views import Access, CoreUnit, De
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 _XPU_KEY = "hami.io/node-register-xpu"
 _PROFILE = re.compile(r"([0-9]{1,3})g?\.(?:([0-9]{1,4})gb)?", re.IGNORECASE)
@@ -107,7 +108,7 @@ def _add(card: _Card, total: int, alive: int, findings: Findings) -> None:
     if total > MAX_CARDS:
         findings.broken(where, f"{total} cards are more than a node can have; all are ignored")
         return
-    lacks = "" if alive >= total else f"only {alive} of {total} {where} are allocatable"
+    lacks = "" if alive >= total else Reason("few_allocatable", count=alive, total=total, resource=where)
     if lacks:
         findings.unusable(where, lacks)
     for index in range(total):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import intern
+from functools import lru_cache
 
 from seaway.adapters.kubernetes.device_plugins import counted, dra, hami, hami_status, topology, volcano
 from seaway.adapters.kubernetes.device_plugins import nvidia as nvidia_plugin
@@ -16,11 +16,12 @@ from seaway.adapters.kubernetes.objects.core import NodeObject, TaintMark
 from seaway.adapters.kubernetes.objects.dra import ResourceSlice
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node, Taint, TaintEffect
+from seaway.domain.reasons import Reason, also
 
 _EFFECTS = {effect.value: effect for effect in TaintEffect}
 DEFAULTS = PluginOptions()
 
-CORDONED = "cordoned in its cluster"
+CORDONED = Reason("cordoned_there")
 
 
 def read_node(
@@ -64,7 +65,7 @@ def read_node(
             taints=tuple(taint for mark in node.spec.taints if (taint := _taint(mark, findings))),
             ready=not silence and not node.spec.unschedulable,
             pods=amounts.pods(),
-            reason="; ".join([silence, CORDONED]).removeprefix("; ") if node.spec.unschedulable else silence,
+            reason=_closed(silence) if node.spec.unschedulable else silence,
         ),
         reachable=not silence,
     )
@@ -102,8 +103,19 @@ def _not_ready_reason(node: NodeObject) -> str:
             if condition.status == "True":
                 return ""
             why = " ".join((condition.message or condition.reason or condition.status).split())
-            return intern(f"not ready: {why[:MAX_QUOTED]}")
-    return "not ready: its kubelet has not reported yet"
+            return _not_ready(why[:MAX_QUOTED])
+    return _not_ready(Reason("no_kubelet"))
+
+
+@lru_cache(64)
+def _not_ready(why: str) -> Reason:
+    """Return the reason of a node. The cache shares it among nodes."""
+    return Reason("node_not_ready", why=why)
+
+
+def _closed(silence: str) -> Reason:
+    """Return the reason of a cordoned node, which may also not be ready."""
+    return also(silence, CORDONED) if silence else CORDONED
 
 
 def _taint(mark: TaintMark, findings: Findings) -> Taint | None:

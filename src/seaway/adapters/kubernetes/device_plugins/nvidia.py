@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.device_plugins.vendors import (
 from seaway.adapters.kubernetes.device_plugins.views import Access, DevicePlugin, DeviceResources
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device, DeviceMode, MigProfile
+from seaway.domain.reasons import Reason
 
 WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _INSTANCE = re.compile(r"nvidia\.com/(mig-(.+?))(?:\.shared)?")
@@ -120,7 +121,7 @@ def _count(kind: _Kind | None, amounts: Amounts, findings: Findings) -> None:
     alive = min(allocatable // kind.replicas, total)
     if rest:
         findings.uncertain(kind.resource, f"its amount is not a multiple of the {kind.replicas} replicas in the labels")
-    lacks = "" if alive >= total else f"only {alive} of {total} {kind.resource} are allocatable"
+    lacks = "" if alive >= total else Reason("few_allocatable", count=alive, total=total, resource=kind.resource)
     if lacks:
         findings.unusable(kind.resource, lacks)
     kind = _checked(kind, total, findings)

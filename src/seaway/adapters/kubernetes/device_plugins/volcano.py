@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.device_plugins.views import (
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 REGISTER_KEY = "volcano.sh/node-vgpu-register"
 HANDSHAKE_KEY = "volcano.sh/node-vgpu-handshake"
@@ -96,7 +97,7 @@ def _add(entry: Entry, unserved: str, findings: Findings) -> None:
     mode = DeviceMode.MPS if entry.mode == DeviceMode.MPS.value else DeviceMode.HAMI_CORE
     closed = ""
     if entry.mode not in {"", HAMI_CORE, DeviceMode.MPS.value}:
-        closed = f"in mode {entry.mode[:60]!r}, which Volcano does not describe"
+        closed = Reason("mode_undescribed", mode=entry.mode[:60])
         findings.unusable(where, f"{closed}; no new work there")
     if 0 < entry.memory * factor < MIN_PLAUSIBLE_MIB:
         findings.uncertain(where, f"only {entry.memory * factor} MiB of memory: is Volcano's memory factor {factor}?")

@@ -27,7 +27,7 @@ from seaway.domain.amounts import held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, both
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.engine import decide
@@ -562,8 +562,7 @@ class Preemptor:
                 shrinks[each.whole].update(each.allocation.decisions[:, PLAN_REPLICA].tolist())
         waits = [Reason("jobs_shrink" if len(shrinks) > 1 else "job_shrinks", count=len(shrinks))] if shrinks else []
         waits += [Reason("jobs_end" if len(ends) > 1 else "job_ends", count=len(ends))] if ends else []
-        what = Reason("both", one=waits[0], other=waits[1]) if len(waits) > 1 else waits[0]
-        reason = Reason("waits_until", what=what)
+        reason = Reason("waits_until", what=both(*waits))
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
         else:

@@ -663,7 +663,7 @@ class Scheduler:
         decider = plan.deciders.get(at) or Decider(policy)
         by = {"policy": decider.name, "where": where} | ({"other": policy} if decider.name != policy else {})
         chose = "chose" if decider.name == policy else "chose_instead"
-        why = Reason(f"{chose}_because", **by, why=decider.reason) if decider.reason else Reason(chose, **by)
+        why = Reason(chose, **by, why=decider.reason)
         message = "" if decider.reason else plan.messages.get(at, "")
         done = Reason("placed_on" if decider.name == policy else "placed_instead", **by)
         learned = entry.past.text if entry.past else ""

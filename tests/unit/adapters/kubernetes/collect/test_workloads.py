@@ -71,7 +71,7 @@ def ray(**status: str) -> WorkloadObject:
         (
             {"jobStatus": "", "jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "no answer"},
             WorkloadPhase.FAILED,
-            "KubeRay gave up on it, SubmissionFailed: no answer",
+            "KubeRay gave up on it: SubmissionFailed: no answer",
         ),
     ],
 )
