@@ -42,6 +42,10 @@ LOW, HIGH = 0, 5
 MOST_SHARED = 4
 """Maximum number of unfinished jobs of a user and a priority in the queues with the limit."""
 
+MOST_QUEUED = 100
+"""Maximum number of unfinished jobs of a user in the other queue. Otherwise more and more jobs wait, which each control
+plane reads when it starts."""
+
 DURATIONS_S = {LOW: (2, 3, 4), HIGH: (0, 1, 1)}
 """Durations by priority. Jobs of low priority still run when the next control plane starts."""
 
@@ -100,6 +104,7 @@ class User(threading.Thread):
         self._own: list[str] = []
         self._bounds: dict[str, dict[str, int]] = {}  # of elastic jobs
         self._shared = {LOW: deque[str](), HIGH: deque[str]()}
+        self._queued = deque[str]()
 
     def run(self) -> None:
         """Act until stopped; the current request is completed."""
@@ -122,6 +127,10 @@ class User(threading.Thread):
         while shared and JobState(self._insist(client, "GET", f"/{shared[0]}").json()["state"]).final:
             shared.popleft()
         queue = self._random.choice(LEAVES) if len(shared) < MOST_SHARED else DEFAULT
+        while queue == DEFAULT and len(self._queued) >= MOST_QUEUED and not self._stopping.is_set():
+            self._queued.rotate(-1)
+            if JobState(self._insist(client, "GET", f"/{self._queued[-1]}").json()["state"]).final:
+                self._queued.pop()
         body = {
             "name": "kill",
             "expected_duration": f"{self._random.choice(DURATIONS_S[priority])}s",
@@ -145,8 +154,7 @@ class User(threading.Thread):
             self._own.append(answer.json()["id"])
             if isinstance(body["replicas"], dict):
                 self._bounds[self._own[-1]] = body["replicas"]
-            if queue != DEFAULT:
-                shared.append(self._own[-1])
+            (self._queued if queue == DEFAULT else shared).append(self._own[-1])
         else:
             self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
 
