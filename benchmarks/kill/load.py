@@ -42,7 +42,7 @@ LOW, HIGH = 0, 5
 MOST_SHARED = 4
 """Maximum number of unfinished jobs of a user and a priority in the queues with the limit."""
 
-MOST_QUEUED = 100
+MOST_QUEUED = 500
 """Maximum number of unfinished jobs of a user in the other queue. Otherwise more and more jobs wait, which each control
 plane reads when it starts."""
 
@@ -123,14 +123,17 @@ class User(threading.Thread):
 
     def _submit(self, client: httpx.Client, key: str) -> None:
         priority = self._random.choice([LOW, LOW, HIGH])
-        shared = self._shared[priority]
-        while shared and JobState(self._insist(client, "GET", f"/{shared[0]}").json()["state"]).final:
+        shared, queued = self._shared[priority], self._queued
+        while shared and self._is_over(client, shared[0]):
             shared.popleft()
-        queue = self._random.choice(LEAVES) if len(shared) < MOST_SHARED else DEFAULT
-        while queue == DEFAULT and len(self._queued) >= MOST_QUEUED and not self._stopping.is_set():
-            self._queued.rotate(-1)
-            if JobState(self._insist(client, "GET", f"/{self._queued[-1]}").json()["state"]).final:
-                self._queued.pop()
+        if len(queued) == MOST_QUEUED:
+            queued.rotate(-1)
+            if self._is_over(client, queued[-1]):
+                queued.pop()
+        leaves = LEAVES[len(queued) == MOST_QUEUED : None if len(shared) < MOST_SHARED else 1]
+        if not leaves:
+            return
+        queue = self._random.choice(leaves)
         body = {
             "name": "kill",
             "expected_duration": f"{self._random.choice(DURATIONS_S[priority])}s",
@@ -154,9 +157,12 @@ class User(threading.Thread):
             self._own.append(answer.json()["id"])
             if isinstance(body["replicas"], dict):
                 self._bounds[self._own[-1]] = body["replicas"]
-            (self._queued if queue == DEFAULT else shared).append(self._own[-1])
+            (queued if queue == DEFAULT else shared).append(self._own[-1])
         else:
             self._memory.refused.append(f"submit: {answer.status_code} {answer.text}")
+
+    def _is_over(self, client: httpx.Client, job: str) -> bool:
+        return JobState(self._insist(client, "GET", f"/{job}").json()["state"]).final
 
     def _meddle(self, client: httpx.Client, job: str) -> None:
         verb = self._random.choice(["cancel", "suspend", "change", "scale"])
