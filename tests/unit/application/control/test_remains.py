@@ -18,7 +18,8 @@ def reported_to_do(
     """Have a cluster report remaining objects of a workload; return the following commands."""
     commands: list[Command] = []
 
-    def give(pending_commands: PendingCommand, command: Command) -> None:
+    def give(pending_commands: PendingCommand, command: Command, due_ns: int = 0) -> None:
+        assert not due_ns
         assert (pending_commands.job_id, pending_commands.attempt, pending_commands.cluster) == (
             copy.job_id,
             copy.attempt,
