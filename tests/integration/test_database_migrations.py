@@ -19,7 +19,8 @@ from tests.missing import skip_or_fail
 from tests.servers.databases import Server, servers
 from tests.servers.missing import MissingError
 
-STARTS = [f"{at:04}" for at in range(1, int(schema.NEWEST))]
+STARTS = [f"{at:04}" for at in range(int(schema.NEWEST) - 10, int(schema.NEWEST))]
+"""Versions before the newest migrations. Older ones do not change, and are killed on the way from an empty database."""
 
 pytestmark = pytest.mark.slow
 
