@@ -130,7 +130,8 @@ class User(threading.Thread):
             queued.rotate(-1)
             if self._is_over(client, queued[-1]):
                 queued.pop()
-        leaves = LEAVES[len(queued) == MOST_QUEUED : None if len(shared) < MOST_SHARED else 1]
+        room = {DEFAULT: len(queued) < MOST_QUEUED}
+        leaves = [each for each in LEAVES if room.get(each, len(shared) < MOST_SHARED)]
         if not leaves:
             return
         queue = self._random.choice(leaves)

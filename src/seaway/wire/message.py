@@ -49,20 +49,27 @@ class CodedOut(CodeOut):
 
 def with_message(reason: str) -> dict[str, Any]:
     """Return the fields `reason` and `message` of a response."""
-    code, params = (reason.code, reason.params) if isinstance(reason, Reason) else ("", {})
-    return code_fields(code, params, reason)
+    return {"reason": _code(reason), "message": reason}
 
 
 def code_fields(code: str, params: Params, message: str) -> dict[str, Any]:
     """Return the fields `reason` and `message` of a response for a reason with a code of its own."""
-    reason = {"code": code, "params": {name: _param(each) for name, each in params.items()}}
-    return {"reason": reason, "message": message}
+    return {"reason": {"code": code, "params": _params(params)}, "message": message}
 
 
 def coded(reason: str) -> dict[str, Any] | None:
     """Return the fields of `CodedOut` for a reason; None without one."""
-    fields = with_message(reason)
-    return {**fields["reason"], "message": reason} if reason else None
+    return {**_code(reason), "message": reason} if reason else None
+
+
+def _code(reason: str) -> dict[str, Any]:
+    """Return the fields of `CodeOut` for a reason."""
+    code, params = (reason.code, reason.params) if isinstance(reason, Reason) else ("", {})
+    return {"code": code, "params": _params(params)}
+
+
+def _params(params: Params) -> dict[str, Any]:
+    return {name: _param(each) for name, each in params.items()}
 
 
 def _param(value: Param) -> Any:  # noqa: ANN401  # any parameter
