@@ -12,6 +12,7 @@ from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import WaitChanges
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
@@ -181,11 +182,11 @@ def shrinks_of(
     why, moves = placer.reasons(()), []
     for each, _ in held:
         if each.job_id in shrunk:
-            before, reasons = where(each.remaining), [why[each.job_id]] if each.job_id in why else []
+            before, reason = where(each.remaining), why.get(each.job_id, "")
             if each.job_id in off:
-                left = dict.fromkeys(set(before) - set(where(off[each.job_id].remaining)))
-                reasons.insert(0, f"shrinks off {', '.join(sorted(left))}")
-            moves.append(Move(each.job_id, each.spec.name, before, shrunk[each.job_id].where, "; ".join(reasons)))
+                left = sorted(set(before) - set(where(off[each.job_id].remaining)))
+                reason = also(f"shrinks off {', '.join(left)}", reason)
+            moves.append(Move(each.job_id, each.spec.name, before, shrunk[each.job_id].where, reason))
     return moves
 
 

@@ -21,7 +21,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import NS_PER_MS, JobSpec
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.domain.units import rough_time_text, time_text
@@ -36,7 +36,6 @@ from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
 from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
 
 NS_PER_S = 1_000_000_000
-NS_PER_MS = 1_000_000
 MS_PER_S = 1000
 
 MIX = 1000

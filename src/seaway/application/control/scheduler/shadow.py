@@ -15,6 +15,7 @@ from seaway.application.changes import Change
 from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.records import ShadowResult
+from seaway.domain.job_spec import NS_PER_MS
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -22,8 +23,6 @@ from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
-
-NS_PER_MS = 1_000_000
 
 MAX_STORED = 1000
 """Maximum number of comparisons in memory. Older ones are dropped if the database is unavailable for long."""
