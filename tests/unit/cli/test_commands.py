@@ -96,6 +96,7 @@ def test_commands_have_the_names_that_people_type(capsys: pytest.CaptureFixture[
         ("kill x", "seaway cancel"),
         ("sbatch job.sh", "seaway submit"),
         ("squeue", "seaway jobs --waiting"),
+        ("usage", "seaway history"),
         ("nodes", "seaway fleet nodes"),
         ("submt", "seaway submit"),
         ("queue sett", "seaway queue set"),
