@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seaway.adapters.kubernetes.templates.registry import BUILT_IN
+from seaway.adapters.kubernetes.templates.safety import Rules
+from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_state import JobState
 from tests.conformance.test_kueue import queues
@@ -16,6 +20,19 @@ from tests.integration.test_cluster_faults import PATIENT, World
 pytestmark = pytest.mark.slow
 
 CARDS = 4
+
+OWN = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: '${name}'}
+spec:
+  completions: ${replicas}
+  parallelism: ${replicas}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: '${image}'}]
+"""
 
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
@@ -41,22 +58,33 @@ def test_of_ten_replicas_four_run_and_six_wait(tmp_path: Path, karmada: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("template", "karmada"), [("job", False), ("kueue", False), ("torchrun", False), ("job", True), ("torchrun", True)]
+    ("template", "karmada"),
+    [
+        ("job", False),
+        ("kueue", False),
+        ("torchrun", False),
+        ("own", False),
+        ("job", True),
+        ("torchrun", True),
+        ("own", True),
+    ],
 )
 def test_completed_replicas_release_their_devices_and_do_not_run_again(
     tmp_path: Path, template: str, karmada: bool
 ) -> None:
     """The others run on, also if someone deletes the Job that has completed, and another job gets the devices.
 
-    Karmada creates the Job again, but it is suspended there.
+    Karmada creates the Job again, but it is suspended there. An own template ends in parts if its workload is a Job.
     """
-    world = World(tmp_path, karmada=karmada, names=("alpha",), options=PATIENT)
+    templates = {**BUILT_IN, "own": read_template("own", OWN, Rules())}
+    world = World(tmp_path, karmada=karmada, names=("alpha",), options=replace(PATIENT, templates=templates))
+    in_parts = templates[template].ends_in_parts
     try:
         whole = ResourceRequest(100, 64, gpus=1, gpu_milli=1000)
         alpha = world.members["alpha"]
         if template == "kueue":
             queues(alpha)
-        job = world.submit(replicas=CARDS, request=whole, template=template, command=("train",))
+        job = world.submit(replicas=CARDS, request=whole, template=template, command=("train",), ends_in_parts=in_parts)
         world.wait(lambda: world.state(job) is JobState.RUNNING, "its replicas run")
         pods = {pod["metadata"]["name"]: pod for _, pod in world.pods(job)}
         assert len(pods) == CARDS

@@ -156,7 +156,7 @@ ONE_OBJECT = frozenset({"pytorchjob", "volcanojob"})
 """Templates of jobs with one object for all replicas in a cluster, which is only created again as a whole."""
 
 ENDS_IN_PARTS = INDEPENDENT | ONE_OBJECT | {"torchrun"}
-"""Templates whose completed replicas never run again while their objects exist."""
+"""Built-in templates whose completed replicas never run again while their objects exist."""
 
 
 _LEAST = {"replicas": 1, "expected_duration_s": 0, "time_limit_s": 1, "lease_s": 1, "retries": 0}
@@ -195,6 +195,9 @@ class JobSpec:
         Whether all replicas must be in one cluster, as a gang; set by the template.
     restarts
         Whether it is a service, which always restarts; set by the template.
+    ends_in_parts
+        Whether its completed replicas release their devices before the others end; set by an operator's own template.
+        See `releases_early`.
     on_violation
         Action if its links violate its bounds while it runs.
     data
@@ -246,6 +249,7 @@ class JobSpec:
     labels: dict[str, str] = field(default_factory=dict)
     single_cluster: bool = False
     restarts: bool = False
+    ends_in_parts: bool = False
     on_violation: OnViolation = OnViolation.REPORT
     data: DataSource = NO_DATA
     preemptible: bool | None = None
@@ -337,7 +341,7 @@ class JobSpec:
                 raise RejectedError("is not for the tasks of an array; its tasks are its scale", where="scale")
             require_triggers(self.scale, self.min_replicas, self.max_replicas)
 
-    def with_template_traits(self, *, single_cluster: bool, restarts: bool) -> JobSpec:
+    def with_template_traits(self, *, single_cluster: bool, restarts: bool, ends_in_parts: bool = False) -> JobSpec:
         """Return the job with the traits of its template; the same object if it has them.
 
         Raises
@@ -352,9 +356,9 @@ class JobSpec:
             raise RejectedError("is for jobs that end; a service always restarts", where="restart_policy")
         if not restarts and never and self.runtime.max_restarts is not None:
             raise RejectedError("needs restart_policy OnFailure, or a service", where="max_restarts")
-        if (single_cluster, restarts) == (self.single_cluster, self.restarts):
+        if (single_cluster, restarts, ends_in_parts) == (self.single_cluster, self.restarts, self.ends_in_parts):
             return self
-        return replace(self, single_cluster=single_cluster, restarts=restarts)
+        return replace(self, single_cluster=single_cluster, restarts=restarts, ends_in_parts=ends_in_parts)
 
     def job(self, job_id: str, clusters: frozenset[str] = frozenset()) -> Job:
         """Return the job in the scheduler's form.
@@ -413,6 +417,11 @@ class JobSpec:
             self.gang or self.single_cluster or self.ring or self.between_replicas.any
         )
         return self.one_by_one and alone and self.replicas > 1 and not self.elastic
+
+    @property
+    def releases_early(self) -> bool:
+        """True if replicas that have completed never run again, so that they release their devices at once."""
+        return self.template in ENDS_IN_PARTS or self.ends_in_parts
 
     @property
     def elastic(self) -> bool:

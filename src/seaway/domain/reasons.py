@@ -57,6 +57,7 @@ TEXTS: Mapping[str, str] = {
     "replicas_gone": "{count} of the {placed} replicas in {cluster} are gone",
     "gone_again": "{what} for the {times}th time",
     "gone_others_completed": "{what}, and others have completed",
+    "completed_run_again": "the pod of a completed replica was created again, after its devices were released",
     "gone_or_late": "{what} or late",
     "both": "{one} and {other}",
     "re_created": "it is re-created",

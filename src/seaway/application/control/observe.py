@@ -17,6 +17,7 @@ from seaway.application.control.orphans import (
     loss_text,
     lost,
     phase_of,
+    run_again,
     with_ended_replicas,
 )
 from seaway.application.control.rejections import NEVER_REFUSED, Due
@@ -45,7 +46,7 @@ from seaway.application.transitions import (
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import held_amounts
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
-from seaway.domain.job_spec import ENDS_IN_PARTS, ONE_OBJECT, ONE_TEMPLATE
+from seaway.domain.job_spec import ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.reasons import Reason, also, both
@@ -283,6 +284,9 @@ class Observer:
         if news.refused:
             return self._refused(job, attempt, news.refused, news.unfit, news.unasked, news.missing)
         workloads = self._state.seen[key]
+        if run_again(workloads.values(), attempt):
+            now_ns, pause_s = self._state.clock.now_ns(), self._state.settings.pause_s(attempt.number)
+            return sent_back(job, attempt, Reason("completed_run_again"), ACTOR, now_ns, pause_s=pause_s)
         stay = dict.fromkeys(each.cluster for each in attempt.remaining)
         over = stay.keys() - {each.cluster for each in attempt.remaining if not each.completed}
         phases = [
@@ -293,9 +297,8 @@ class Observer:
             return self._failed(job, attempt, workloads, news.missing)
         if all(phase is WorkloadPhase.SUCCEEDED for phase in phases):
             return self._completed(job, attempt)
-        if news.missing:
-            return self._drifted(job, attempt, news.missing)
-        return self._progressed(job, attempt, news, phases)
+        missing = news.missing
+        return self._drifted(job, attempt, missing) if missing else self._progressed(job, attempt, news, phases)
 
     def _progressed(
         self, job: JobRecord, attempt: Attempt, news: _News, phases: list[WorkloadPhase | None]
@@ -354,7 +357,7 @@ class Observer:
             one.replica: one.node for copy in copies for one in copy.replicas if one.phase is WorkloadPhase.SUCCEEDED
         }
         template = attempt.spec.template
-        if not ended_on or template not in ENDS_IN_PARTS:
+        if not ended_on or not attempt.spec.releases_early:
             return frozenset()
         if template in ONE_OBJECT and not self._state.recreating.isdisjoint(attempt.clusters):
             return frozenset()

@@ -99,12 +99,43 @@ def lost(copy: Workload, before: Workload | None, attempt: Attempt) -> frozenset
 
 
 def with_ended_replicas(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
-    """Return a workload including its removed replicas that had succeeded."""
+    """Return a workload including its replicas that had succeeded, and whose objects or pods are gone now."""
+    if copy.phase is WorkloadPhase.STARTING and attempt.spec.releases_early:
+        copy = _with_ended_pods(copy, before, attempt)
     gone = lost(copy, before, attempt)
     if not gone or not before:
         return copy
     ended = [each for each in before.replicas if each.replica in gone and each.phase is WorkloadPhase.SUCCEEDED]
     return replace(copy, replicas=tuple(sorted((*copy.replicas, *ended), key=lambda each: each.replica)))
+
+
+def _with_ended_pods(copy: Workload, before: Workload | None, attempt: Attempt) -> Workload:
+    """Return a workload in which replicas that had succeeded stay so without a pod. Their pods may be deleted."""
+    ended = {each.replica for each in before.replicas if each.phase is WorkloadPhase.SUCCEEDED} if before else set()
+    ended |= {each.replica for each in attempt.placements if each.completed}
+    if not any(each.replica in ended and not each.pod for each in copy.replicas):
+        return copy
+    replicas = tuple(
+        replace(each, phase=WorkloadPhase.SUCCEEDED, reason="") if each.replica in ended and not each.pod else each
+        for each in copy.replicas
+    )
+    phases = {each.phase for each in replicas}
+    if not phases <= STARTED:
+        return replace(copy, replicas=replicas)
+    phase = WorkloadPhase.RUNNING if WorkloadPhase.RUNNING in phases else WorkloadPhase.SUCCEEDED
+    return replace(copy, replicas=replicas, phase=phase, reason="")
+
+
+def run_again(workloads: Iterable[Workload], attempt: Attempt) -> bool:
+    """Report whether a pod of a replica that has released its devices was created again, and has not ended."""
+    if attempt.holding is attempt.placements:
+        return False
+    over = {each.replica for each in attempt.placements if each.completed}
+    return any(
+        one.replica in over and one.pod and one.phase not in FINISHED_PHASES
+        for copy in workloads
+        for one in copy.replicas
+    )
 
 
 def phase_of(copy: Workload | None, attempt: Attempt) -> WorkloadPhase | None:

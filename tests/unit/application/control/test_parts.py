@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from seaway.application.changes import Change
 from seaway.application.control.reports import Answered, Observation
 from seaway.application.ports.backend import Answer, Changes
 from seaway.application.records import Event, JobRecord, PendingCommand, Verb
 from seaway.domain.deployment import Workload, WorkloadPhase
+from seaway.domain.reasons import TEXTS
 from tests.unit.application.scene import Scene, scene, spec
 
 
@@ -84,6 +87,32 @@ def test_a_replica_that_succeeded_may_go() -> None:
     assert [each.state.value for change in changes for each in change.update if isinstance(each, JobRecord)] == [
         "completed"
     ]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_pod_of_a_completed_replica_may_go_but_not_run_again(restarted: bool) -> None:
+    """Nothing is re-created after its pod was deleted. A new pod would use devices of others, so the job restarts."""
+    made = scene()
+    job_id = made.plane.submit(spec(replicas=2, template="pytorchjob", gang=True, clusters=("alpha",)))[0]
+    made.plane.run(5)
+    copy = made.plane.controller.live.seen[job_id, 1]["alpha"]
+    first, second = copy.replicas
+    changes = receive(made, replace(copy, replicas=(replace(first, phase=WorkloadPhase.SUCCEEDED), second)))
+    made.plane.writer.commit(changes)
+    if restarted:
+        made.cluster("alpha").disconnect()
+        made.plane.restart()
+        made.plane.controller.step()
+    gone = replace(first, phase=WorkloadPhase.STARTING, pod="", slices=())
+    second = replace(second, pod="seaway/second")
+    assert not made_again(receive(made, replace(copy, phase=WorkloadPhase.STARTING, replicas=(gone, second))))
+    live = made.plane.controller.live
+    assert live.jobs[job_id].state.value == "running"
+    assert live.seen[job_id, 1]["alpha"].phase is WorkloadPhase.RUNNING
+    again = replace(gone, pod="seaway/first")
+    changes = receive(made, replace(copy, phase=WorkloadPhase.STARTING, replicas=(again, second)))
+    (job,) = [each for change in changes for each in change.update if isinstance(each, JobRecord)]
+    assert (job.state.value, job.reason) == ("queued", TEXTS["completed_run_again"])
 
 
 def test_a_replica_that_vanished_meanwhile_is_made_again() -> None:

@@ -10,7 +10,7 @@ from seaway.adapters.kubernetes.collect.owned import attempt_of
 from seaway.adapters.kubernetes.collect.pod_status import PodState, pod_state
 from seaway.adapters.kubernetes.device_plugins.views import Held, PodView
 from seaway.adapters.kubernetes.objects.core import PodObject
-from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICAS, numbers_of
+from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICA_INDEX, REPLICAS, TASK_INDEX, numbers_of
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.domain.deployment import Container
@@ -104,7 +104,7 @@ def summarise_pod(pod: PodObject, view: PodView, namespaces: Namespaces) -> PodS
         holds, holders = alive or bool(view.holding), _holders(pod, held)
         which, taken = (meta.namespace, meta.name, meta.uid, "", view.node), (slices, cpu, memory, holds)
         return PodSummary(*which, *taken, holders=holders, pods=int(alive), resource_version=meta.resource_version)
-    index = meta.annotations.get(INDEX, "")
+    index = meta.annotations.get(INDEX) or meta.labels.get(REPLICA_INDEX) or meta.annotations.get(TASK_INDEX, "")
     return PodSummary(
         meta.namespace,
         meta.name,

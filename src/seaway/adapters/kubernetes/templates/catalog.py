@@ -116,6 +116,7 @@ class TemplateCatalog:
         return spec.with_template_traits(
             single_cluster=known is not None and self._stays_together(spec, known),
             restarts=bool(known and known.restarts),
+            ends_in_parts=bool(known and known.ends_in_parts),
         )
 
     def _stays_together(self, spec: JobSpec, known: Template) -> bool:

@@ -33,6 +33,12 @@ MANAGER = "seaway"
 INDEX = "batch.kubernetes.io/job-completion-index"
 """Label and annotation that Kubernetes sets on pods of an Indexed Job: index of the pod."""
 
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+"""Label that Kubeflow's training operator sets on pods: index of the pod among those of its role."""
+
+TASK_INDEX = "volcano.sh/task-index"
+"""Label and annotation that Volcano sets on pods: index of the pod in its task."""
+
 REPLICAS = "seaway.io/replicas"
 """Annotation: indexes of the replicas, such as ``0-3,7``. In Indexed Jobs they are in the order of the pods'
 indexes."""

@@ -337,12 +337,16 @@ def indexed_job(context: Context, group: Group, pod: Pod) -> list[Manifest]:
         "backoffLimit": backoff_limit(context.spec),
         "template": template.body,
     }
-    if over:
-        spec["suspend"] = True
     body = context.workload("batch/v1", "Job", spec, group)
     if over:
-        body["metadata"]["annotations"][COMPLETED] = "true"
+        suspend_completed(body)
     return [*template.claims, Manifest(body, template.pins, group.replicas)]
+
+
+def suspend_completed(job: dict[str, Any]) -> None:
+    """Mark a Job as completed, so that it runs no pods if Karmada creates it again."""
+    job["spec"]["suspend"] = True
+    job["metadata"]["annotations"][COMPLETED] = "true"
 
 
 def render_deployment(context: Context) -> list[Manifest]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context, PodTemplate
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest
-from seaway.adapters.kubernetes.templates.names import INDEX, PART, ROLE, selector
+from seaway.adapters.kubernetes.templates.names import INDEX, PART, REPLICA_INDEX, ROLE, selector
 from seaway.adapters.kubernetes.templates.pinning import HOSTNAME
 from seaway.adapters.kubernetes.templates.plain import (
     PEERS,
@@ -38,9 +38,6 @@ MASTER, WORKER = "Master", "Worker"
 
 OPERATOR_PORT = 23_456
 """Port on which the training operator lets the master serve the workers."""
-
-REPLICA_INDEX = "training.kubeflow.org/replica-index"
-"""Label that the training operator sets on pods."""
 
 
 def render_pytorchjob(context: Context) -> list[Manifest]:

@@ -66,6 +66,8 @@ class Template:
         Type of the service of jobs that choose none; None for the operator's default.
     lacks
         Fields of jobs that it cannot apply.
+    ends_in_parts
+        True for an operator's own template whose completed replicas never run again while their objects exist.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Template:
     ranks: bool = False
     expose: ServiceType | None = None
     lacks: frozenset[str] = frozenset()
+    ends_in_parts: bool = False
 
 
 ROUTES = {ServiceType.INGRESS: KindName(*plain.INGRESS), ServiceType.HTTP_ROUTE: KindName(*plain.HTTP_ROUTE)}

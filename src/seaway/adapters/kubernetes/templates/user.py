@@ -17,7 +17,7 @@ from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Manifest, Path, Pin, find
 from seaway.adapters.kubernetes.templates.names import MAX_LABEL_LENGTH, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS, Sort, fill, used, values
-from seaway.adapters.kubernetes.templates.plain import port_service, rank_0_service
+from seaway.adapters.kubernetes.templates.plain import port_service, rank_0_service, suspend_completed
 from seaway.adapters.kubernetes.templates.pods import pin_pod_template
 from seaway.adapters.kubernetes.templates.registry import KindName, Template
 from seaway.adapters.kubernetes.templates.safety import (
@@ -80,6 +80,8 @@ class UserTemplate:
         Type of the service that Seaway adds; None for a service only if the job demands one.
     ranked
         True if it gives ranks, so that Seaway adds a service for replica 0.
+    ends_in_parts
+        True if its completed pods never run again, so that they release their devices before the others end.
     """
 
     name: str
@@ -89,6 +91,7 @@ class UserTemplate:
     rules: Rules
     expose: ServiceType | None = None
     ranked: bool = False
+    ends_in_parts: bool = False
 
     def render(self, context: Context) -> list[Manifest]:
         """Return the objects of a deployment: every manifest for each part, the workload last, without duplicates.
@@ -119,12 +122,17 @@ class UserTemplate:
         body["metadata"].pop("namespace", None)  # set below
         _require_safe(self.name, place, body, self.rules)
         of_part = place == self.workload or context.name(group.digest) in body["metadata"]["name"]
+        over = place == self.workload and self.ends_in_parts and all(each.completed for each in group.placements)
+        if over and not context.options.shared:
+            return
         template = pin_pod_template(body, self.pods, context, group) if place == self.workload else None
         body["metadata"] = _marked(body["metadata"], context, group if of_part else None)
         if template is None:
             del body["metadata"]["annotations"][REPLICAS]  # it runs no replica
             yield Manifest(body)
             return
+        if over:
+            suspend_completed(body)
         yield from template.claims
         yield Manifest(body, template.pins, group.replicas)
 
@@ -160,18 +168,19 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     expose = find(manifests[workload], ("metadata", "annotations", EXPOSE))
     exposed = ServiceType(expose) if expose else None
     ranked = RANKS in words
-    made = UserTemplate(name, tuple(manifests), workload, pods, rules, exposed, ranked)
     purpose = text.partition("\n")[0].removeprefix("#").strip() if text.startswith("#") else "of the operator's own"
     requires = tuple(field for word, field in _FIELDS.items() if word in words)
     needs = tuple(dict.fromkeys(kind for kind in map(kind_of, manifests) if kind.partition(".")[2] not in _EVERYWHERE))
-    says = made.manifests[workload]
+    says = manifests[workload]
     restarts, together = _flag(says, RESTARTS, otherwise=kind_of(says) in _RESTARTING), _flag(says, SINGLE_CLUSTER)
+    in_parts = not restarts and _ends_in_parts(says)
+    made = UserTemplate(name, tuple(manifests), workload, pods, rules, exposed, ranked, in_parts)
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     loosens = loosens_pods(find(says, (*pods, "spec")))
     traits = (requires, needs, together, restarts)
     lacks = frozenset({"restart_policy"} | (set() if "command" in words else {"setup", "time_limit_warning"}))
     made_of = Template(name, purpose[:200], made.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed)
-    return replace(made_of, ranks=ranked, lacks=lacks)
+    return replace(made_of, ranks=ranked, lacks=lacks, ends_in_parts=in_parts)
 
 
 # ---------------------------------------------------------------- checking
@@ -262,6 +271,11 @@ def _unranked(manifests: list[dict[str, Any]], workload: dict[str, Any]) -> Iter
         yield RejectedError("must be a Job with completionMode Indexed, whose pods have ranks", where="/spec")
     elif words & {*OF_RING} and RANKS not in words:
         yield RejectedError("must use ${ranks} to give each pod its rank", where="/spec")
+
+
+def _ends_in_parts(workload: dict[str, Any]) -> bool:
+    """Report whether no pod of a workload runs after another one has completed in its place: a Job without queue."""
+    return kind_of(workload) == "Job.batch" and find(workload, ("spec", "completions")) in (None, "${replicas}")
 
 
 def _flag(manifest: dict[str, Any], key: str, *, otherwise: bool = False) -> bool:

@@ -15,6 +15,21 @@ OURS = {MANAGED_BY: MANAGER, JOB: ids.encode(1), ATTEMPT: "1"}
 HELD = (Held(1, "GPU-1", 1024, 100), Held(2, "GPU-2", 1024, 100), Held(-1, "GPU-3", 1024, 100), Held(0, "", 0, 0))
 
 
+@pytest.mark.parametrize(
+    ("labels", "annotations", "index"),
+    [
+        ({}, {}, -1),
+        ({}, {"batch.kubernetes.io/job-completion-index": "2"}, 2),
+        ({"training.kubeflow.org/replica-index": "2"}, {}, 2),
+        ({}, {"volcano.sh/task-index": "2"}, 2),
+    ],
+)
+def test_controllers_number_their_pods(labels: dict[str, str], annotations: dict[str, str], index: int) -> None:
+    """So the others keep their replicas after one pod was deleted."""
+    meta = Meta(name="p", namespace="n", uid="u", labels={**OURS, **labels}, annotations=annotations)
+    assert summarise_pod(PodObject(metadata=meta), PodView("node-1", alive=True), Namespaces("n")).index == index
+
+
 def look(labels: dict[str, str], held: tuple[Held, ...] = HELD, *, alive: bool = True) -> PodSummary:
     """Read a pod with an init container and two others."""
     spec = PodSpec(containers=(Container("main"), Container("side")), init_containers=(Container("first"),))

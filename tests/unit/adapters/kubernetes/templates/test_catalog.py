@@ -51,6 +51,7 @@ def test_templates_settle_what_a_job_is(tmp_path: Path, template: str, together:
         JobSpec("train", Demand(ResourceRequest()), 2, template=template)
     )
     assert (with_template_traits.single_cluster, with_template_traits.restarts) == (together, returns)
+    assert not with_template_traits.ends_in_parts
     seen = with_template_traits.job("x")
     assert (seen.gang, seen.single_cluster) == (together, together)
 

@@ -325,6 +325,32 @@ def test_a_job_does_not_return_by_itself() -> None:
     assert not read_template("mine", text, Rules()).restarts
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "in_parts"),
+    [
+        ("", "", True),
+        ("  completions: ${replicas}\n", "", True),  # a work queue, whose pods end when one has completed
+        ("completions: ${replicas}", "completions: 100", False),  # other pods follow in place of completed ones
+        ("metadata: {", "metadata: {annotations: {seaway.io/restarts: 'true'}, ", False),
+    ],
+)
+def test_completed_pods_of_a_job_release_their_devices(before: str, after: str, in_parts: bool) -> None:
+    """They do unless the Job starts other pods in their place, and their part is not written again."""
+    text = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '${name}'}\nspec:\n  completions: ${replicas}\n"
+        "  parallelism: ${replicas}\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}\n"
+    ).replace(before, after)
+    assert read_template("mine", text, Rules()).ends_in_parts is in_parts
+    made = deployment("mine")
+    place = made.placements[0].place
+    over = replace(made, placements=tuple(replace(each, completed=each.place == place) for each in made.placements))
+    jobs = many(rendered(text, over), "Job")
+    assert len(jobs) == len(many(rendered(text, made), "Job")) - in_parts
+    first, *others = many(rendered(text, over, shared=True), "Job")
+    assert first["spec"].get("suspend", False) is in_parts
+    assert not any("suspend" in each["spec"] for each in others)
+
+
 def test_what_a_template_says_is_yes_or_no() -> None:
     """Any value but a boolean is an error with its place."""
     (complaint,) = complaints(annotated(SERVE, restarts="always"))
