@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
@@ -220,6 +221,17 @@ class RunIn(Incoming):
     """Environment variables with the value of a key of a ConfigMap of the tenant's namespace."""
     ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
     """TCP ports on which the program listens."""
+
+
+LONGEST_EXAMPLE = 80
+
+
+def run_of(value: object) -> object:
+    """Reject a text, with the mapping for it; return other values unchanged."""
+    if isinstance(value, str):
+        example = "must be a mapping, like {image: ubuntu, command: [sh, -c, {text}]}"
+        raise PydanticCustomError("run", example, {"text": orjson.dumps(value.strip()[:LONGEST_EXAMPLE]).decode()})
+    return value
 
 
 VOLUME = re.compile(r"(?:(claim|secret|config_map|empty_dir)=)?([^:=]+):(/[^:]*)(:ro)?")
@@ -594,7 +606,7 @@ class JobIn(Incoming):
     """Constraints on the placement of replicas."""
     data: DataIn = DataIn()
     """Location of the data. Placement prefers clusters close to it."""
-    run: RunIn = RunIn()
+    run: Annotated[RunIn, BeforeValidator(run_of, json_schema_input_type=RunIn)] = RunIn()
     """Program of each replica."""
     volumes: Volumes = no_entries()
     """Volumes of each replica. A text like `claim=imagenet:/data:ro` is a volume too."""

@@ -206,6 +206,8 @@ def message_of(error: ErrorDetails) -> str:
     if kind == "string_pattern_mismatch":
         why = PATTERNS.get(context["pattern"], f"must match {context['pattern']}")
         return f"{_shown(error['input'])} is not valid; {why}"
+    if kind == "list_type" and isinstance(error["input"], str):
+        return f"must be a list, such as {_shown_json(error['input'].split())}"
     if kind == "json_invalid":
         return f"this is not JSON: {context['error']}"
     if kind in _SAYS:
@@ -242,6 +244,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)
+
+
+def _shown_json(value: object) -> str:
+    return _short(orjson.dumps(value).decode().replace('","', '", "'))
 
 
 def _shown(value: object) -> str:

@@ -262,3 +262,18 @@ def test_memory_has_powers_of_1024(text: str, mib: int | None) -> None:
 def test_a_job_of_seaway_is_no_script(text: str) -> None:
     """Other texts are no batch scripts."""
     assert convert_script(text, "job.yaml") is None
+
+
+@pytest.mark.parametrize(
+    "field", ["replicas: 2", "image: ubuntu", "resources: {gpus: 1}", "queue: batch", "network: {max_latency: 20ms}"]
+)
+def test_a_script_in_a_job_of_seaway_is_an_error_of_that_job(field: str, tmp_path: Path) -> None:
+    """Fields that SkyPilot does not have make a file a job of Seaway, and the error shows the form that it needs."""
+    file = tmp_path / "job.yaml"
+    file.write_text(f"name: x\n{field}\nrun: |\n  python train.py\n", encoding="utf-8")
+    (job,) = read_any_jobs(str(file))
+    assert job.converted is None
+    with pytest.raises(RejectedError) as caught:
+        read_value(JobIn, job.fields)
+    errors = {each.where: each.message for each in (caught.value, *caught.value.also)}
+    assert errors["run"] == 'must be a mapping, like {image: ubuntu, command: [sh, -c, "python train.py"]}'

@@ -57,6 +57,13 @@ def test_replicas_start_together_one_by_one_or_at_once(
     assert JobIn.of(spec).gang is gang
 
 
+def test_a_text_in_place_of_a_list_is_shown_as_a_list() -> None:
+    """The error for a command in one text shows the list of its words."""
+    with pytest.raises(RejectedError, match=r'must be a list, such as \["sleep", "60"\]') as caught:
+        read_value(JobIn, {"name": "a", "run": {"command": "sleep 60"}})
+    assert caught.value.where == "run.command"
+
+
 def test_replicas_may_form_a_ring_over_clusters() -> None:
     """They start together, and are written as they were read."""
     text = {"name": "train", "replicas": 4, "spread": "clusters", "between_replicas": {"min_bandwidth": "1Gbps"}}

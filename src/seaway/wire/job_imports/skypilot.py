@@ -16,6 +16,7 @@ from seaway.wire.fields import LONGEST_TEXT
 from seaway.wire.job_imports.converted import Converted, Fields, Result, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
 from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, refuse_commands, unknown
+from seaway.wire.job_in import JobIn, ResourcesIn
 
 KIND = "SkyPilot task"
 
@@ -25,6 +26,9 @@ OWN_RESOURCES = frozenset({
     "image_id", "disk_size", "disk_tier", "accelerator_args", "job_recovery", "autostop", "network_tier",
 })  # fmt: skip
 """Fields that jobs of Seaway do not have."""
+NOT_OWN = {"image", *JobIn.model_fields} - {"name", "resources", "workdir", "setup", "run", "volumes"}
+NOT_OWN_RESOURCES = ResourcesIn.model_fields.keys() - {"memory"}
+"""Fields that tasks of SkyPilot do not have. With one of these, a text in `run` is an error in a job of Seaway."""
 
 _CLOUD = "Seaway uses your clusters: give --cluster or --cluster-label to select some"
 _DISK = "the node has the disk"
@@ -60,8 +64,10 @@ _FIRST_NODE = re.compile(r"\|\s*head\s+-(?:n\s*)?1\b")
 def is_skypilot(document: Fields) -> bool:
     """Report whether a document is a task of SkyPilot."""
     resources = document.get("resources")
-    own = isinstance(resources, dict) and OWN_RESOURCES & resources.keys()
-    return isinstance(document.get("run"), str) or bool(OWN & document.keys()) or bool(own)
+    inside = resources.keys() if isinstance(resources, dict) else set()
+    if OWN & document.keys() or OWN_RESOURCES & inside:
+        return True
+    return isinstance(document.get("run"), str) and not (NOT_OWN & document.keys() or NOT_OWN_RESOURCES & inside)
 
 
 def read_skypilot(document: Fields, out: Converted, stem: str) -> None:
