@@ -175,7 +175,11 @@ def lists_are_sorted_by_any_column(opening: Opening) -> None:
     store, hour_ns = led(opening), 3600 * 10**9
     jobs = [
         make.job_record(
-            spec=make.spec(name), submitted_ns=NOW_NS + at, started_ns=start, ended_ns=end, state=JobState.COMPLETED
+            spec=make.spec(name),
+            submitted_ns=NOW_NS + at,
+            started_ns=start,
+            ended_ns=end,
+            state=JobState.COMPLETED if end else JobState.RUNNING if start else JobState.QUEUED,
         )
         for at, (name, start, end) in enumerate(
             (("b", NOW_NS, NOW_NS + 9), ("a", NOW_NS + 2, None), ("b", None, None), ("c", NOW_NS + 5, NOW_NS + 6))

@@ -23,13 +23,14 @@ from seaway.adapters.sqlalchemy import codec, maintenance, schema
 from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
-from seaway.application.changes import Change
-from seaway.application.ports.store import USAGE_STEPS_S, JobFilter, Retention
+from seaway.application.changes import Change, Record
+from seaway.application.ports.store import USAGE_STEPS_S, JobFilter, JobSort, Retention
 from seaway.application.records import IdempotencyKey, LinkSample, PendingCommand, Verb
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from tests.fakes import records as make
@@ -142,6 +143,39 @@ def test_a_job_is_found_by_its_name_through_an_index(tmp_path: Path) -> None:
             steps = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {question}")]
         assert "SEARCH jobs USING INDEX ix_jobs_name (array_id=? AND name=?)" in steps, steps
         assert not any("SCAN jobs" in step for step in steps), steps
+    engines.dispose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_jobs_are_counted_and_sorted_by_their_end_through_an_index(url: str) -> None:
+    """The failed jobs of a day and a page by end are read from an index; on SQLite a page by duration, too."""
+    store = database.open_store(url)
+    store.lead("me")
+    states = [JobState.FAILED, JobState.COMPLETED, JobState.RUNNING]
+    rows: list[Record] = [
+        make.job_record(
+            id=ids.encode(1 + at),
+            state=states[at % 3],
+            started_ns=at,
+            ended_ns=2 * at if states[at % 3].final else None,
+        )
+        for at in range(1200)
+    ]
+    store.commit([Change(insert=rows)])
+    store.close()
+    engines = open_engines(url)
+    failed = JobFilter(states=frozenset({JobState.FAILED}), ended_from_ns=2300)
+    pages = [JobFilter(sort=JobSort.ENDED, descending=True)]
+    if url.startswith("sqlite"):  # others read such a small table whole
+        pages.append(JobFilter(sort=JobSort.DURATION, descending=True, now_ns=3000))
+    with engines.read.connect() as connection:
+        for table in ("jobs", "job_specs"):
+            connection.exec_driver_sql(f"ANALYZE {'TABLE ' if url.startswith('maria') else ''}{table}")
+        explain = "EXPLAIN QUERY PLAN" if url.startswith("sqlite") else "EXPLAIN"
+        for question in (job_queries.counts(failed), *(job_queries.page(each, 9) for each in pages)):
+            asked = str(question.compile(engines.read, compile_kwargs={"literal_binds": True}))
+            steps = str(connection.exec_driver_sql(f"{explain} {asked}").all())
+            assert "ix_jobs_ended" in steps, steps
     engines.dispose()
 
 

@@ -20,7 +20,7 @@ from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, JOB_CLUSTERS, JOB_LABELS, JOB_PREDECESSORS, JOB_SPECS, JOBS
 from seaway.application.ports.store import JobFilter, JobSort
 from seaway.domain.errors import RejectedError
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import FINAL, JobState
 
 MOST = 512
 """Maximum number of rows in one statement."""
@@ -222,6 +222,10 @@ SPEC_ID = case((JOBS.c.array_id == 0, JOBS.c.id), else_=JOBS.c.array_id)
 """ID of the job that has the spec of a job: itself, or the array of a task."""
 
 
+TIMES = frozenset({JobSort.STARTED, JobSort.ENDED, JobSort.DURATION})
+"""Orders with an index of finished jobs."""
+
+
 def held_uses(since_ns: int, numbers: Sequence[int]) -> tuple[Question, tuple[ColumnElement[int], ...]]:
     """Return the query for the uses of attempts, and the columns by which its pages follow."""
     order = (ATTEMPTS.c.job_id, ATTEMPTS.c.number)
@@ -249,9 +253,12 @@ def _sort_value(wanted: JobFilter) -> ColumnElement[Any]:
 
 def _sorted_page(wanted: JobFilter, limit: int) -> Question:
     """Return the query for jobs in another order than the default."""
-    value = _sort_value(wanted).label("sort_value")
-    ids = _drawn(wanted, select(JOBS.c.id, value), _conditions(wanted), _states(wanted))
-    found = ids.order_by(*_value_order(wanted, value)).limit(limit).offset(wanted.offset).subquery("found")
+    if wanted.sort in TIMES and _has_order_by_state(wanted):
+        found = _by_time(wanted, limit).subquery("found")
+    else:
+        value = _sort_value(wanted).label("sort_value")
+        ids = _drawn(wanted, select(JOBS.c.id, value), _conditions(wanted), _states(wanted))
+        found = ids.order_by(*_value_order(wanted, value)).limit(limit).offset(wanted.offset).subquery("found")
     return (
         select(*JOBS.columns, JOB_SPECS.c.spec)
         .select_from(found)
@@ -261,9 +268,31 @@ def _sorted_page(wanted: JobFilter, limit: int) -> Question:
     )
 
 
-def _value_order(wanted: JobFilter, value: ColumnElement[Any]) -> tuple[ColumnElement[Any], ...]:
+def _by_time(wanted: JobFilter, limit: int) -> Question:
+    """Return the query for job IDs in the order of a time.
+
+    An index has the times of finished jobs, by state and end. It lacks unfinished ones, which are few and have no end.
+    """
+    value, states = _sort_value(wanted).label("sort_value"), wanted.states or SHOWN
+    order = _value_order(wanted, value)
+    by_end = order[1:] if wanted.sort is JobSort.ENDED else order  # without the condition on null, that of the index
+    unfinished = select(JOBS.c.id, value).where(JOBS.c.state.in_(sorted(state.value for state in states - FINAL)))
+    parts = [unfinished.order_by(*order)]
+    for state in sorted(states & FINAL, key=lambda each: each.value):
+        finished = select(JOBS.c.id, value).where(JOBS.c.state == state.value, JOBS.c.ended_ns.is_not(None))
+        parts.append(finished.order_by(*by_end))
+    most = wanted.offset + limit
+    found = [part.where(*_conditions(wanted)).limit(most).subquery(f"part{at}") for at, part in enumerate(parts)]
+    every = union_all(*map(select, found)).subquery("every")
+    total = _value_order(wanted, every.c.sort_value, every.c.id)
+    return select(every).order_by(*total).limit(limit).offset(wanted.offset)
+
+
+def _value_order(
+    wanted: JobFilter, value: ColumnElement[Any], number: ColumnElement[int] = JOBS.c.id
+) -> tuple[ColumnElement[Any], ...]:
     """Return the order by a value, with null last, and then from new to old."""
-    return value.is_(None), value.desc() if wanted.descending else value.asc(), JOBS.c.id.desc()
+    return value.is_(None), value.desc() if wanted.descending else value.asc(), number.desc()
 
 
 @lru_cache(maxsize=256)
@@ -300,7 +329,7 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
     sorting a whole index.
     """
     conditions = _conditions(wanted)
-    if any((wanted.label, wanted.cluster, wanted.submitted_by, wanted.named, wanted.name)) or wanted.array is None:
+    if not _has_order_by_state(wanted):
         question = _drawn(wanted, select(JOBS.c.id), conditions, _states(wanted))
         return question.order_by(_sorted(wanted, _order(wanted))).limit(limit)
     parts = []
@@ -310,6 +339,12 @@ def _ids(wanted: JobFilter, limit: int) -> Question:
         parts.append(select(part.subquery(state.value).c.id))
     every = union_all(*parts).subquery("every")
     return select(every.c.id).order_by(_sorted(wanted, every.c.id)).limit(limit)
+
+
+def _has_order_by_state(wanted: JobFilter) -> bool:
+    """Report whether the indexes for a filter order by state before ID or end."""
+    others = wanted.label, wanted.cluster, wanted.submitted_by, wanted.named, wanted.name
+    return wanted.array is not None and not any(others)
 
 
 def _sorted(wanted: JobFilter, column: ColumnElement[int]) -> ColumnElement[int]:

@@ -7,7 +7,7 @@ which their codes and parameters follow (`seaway.adapters.sqlalchemy.codec.reaso
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text, text
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.types import TypeEngine
 
@@ -129,6 +129,12 @@ JOBS = _table(
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_array", "array_id", "state", "id"),
+    Index(
+        "ix_jobs_ended",
+        *("array_id", "state", "ended_ns", "id", "started_ns"),
+        sqlite_where=text("ended_ns IS NOT NULL"),
+        postgresql_where=text("ended_ns IS NOT NULL"),
+    ),
     Index("ix_jobs_tenant", "array_id", "tenant", "state", "id"),
     Index("ix_jobs_queue", "array_id", "queue", "state", "id"),
     Index("ix_jobs_submitted_by", "array_id", "submitted_by", "id"),
