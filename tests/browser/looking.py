@@ -167,12 +167,24 @@ SPILLED = """() => {
             found.add(`${name(each)} is clipped`);
         }
         if (each.matches('.tab, .sections a, .act') && box.height > 48) found.add(`${name(each)} has several lines`);
+        for (const text of each.childNodes) {
+            const letters = text.nodeType === Node.TEXT_NODE ? text.data.trim() : '';
+            if (letters.length < 2 || style(each).writingMode !== 'horizontal-tb') continue;
+            const range = document.createRange();
+            range.selectNodeContents(text);
+            const lines = new Set([...range.getClientRects()].filter(line => line.width).map(line => Math.round(line.top)));
+            const fewest = /[\u4e00-\u9fff]/.test(letters) ? 2 : 3;
+            if (lines.size > 1 && letters.length < fewest * lines.size) found.add(`${name(each)} stands in ${lines.size} lines`);
+        }
     }
     return [...found];
 }"""
 
 
 def spilled(page: Page) -> list[str]:
-    """Return elements that are wider than their card, text that is clipped without a tooltip, and folded tabs."""
+    """Return elements that are wider than their card, text that is clipped without a tooltip, and folded tabs.
+
+    It also returns text with hardly more than one letter per line.
+    """
     found: list[str] = page.evaluate(SPILLED)
     return found

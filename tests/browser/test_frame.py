@@ -124,7 +124,7 @@ def test_the_overview_can_be_read_by_everybody(look: Look, theme: str, language:
         assert hindrances(page) == []
 
 
-@pytest.mark.parametrize(("size", "language"), [(WIDE, "en"), (WIDE, "zh"), (NARROW, "en")])
+@pytest.mark.parametrize(("size", "language"), [(WIDE, "en"), (WIDE, "zh"), (NARROW, "en"), (NARROW, "zh")])
 def test_no_page_hides_anything_sideways(look: Look, demo: Running, size: tuple[int, int], language: str) -> None:
     """Tables fit on a desktop, with cordons; on a phone rows are cards, or an edge shows that a table continues.
 
@@ -168,6 +168,27 @@ def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hin
         )
         page.add_style_tag(content=style)
         assert len(hidden_sideways(page)) == 1
+
+
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        ("<p style='width: 600px'>wide</p>", "is wider than"),
+        ("<p style='width: 40px; overflow: hidden; white-space: nowrap'>more than there is room for</p>", "is clipped"),
+        ("<a class='act' style='display: block; width: 60px; white-space: normal'>one two three four</a>", "several"),
+        ("<p style='width: 8px; overflow-wrap: anywhere'>letters</p>", "stands in 7 lines"),
+        ("<p style='width: 15px'>竖排文字</p>", "stands in 4 lines"),
+    ],
+)
+def test_what_spills_out_of_its_card_is_found(look: Look, planted: str, said: str) -> None:
+    """An element wider than its card, clipped text, a folded button and text in a column of letters are found."""
+    with look(size=NARROW) as looker:
+        page = looker.open("/history")
+        expect(page.locator(".fragment-history")).to_be_visible()
+        assert spilled(page) == []
+        page.locator(".panel").first.evaluate("(panel, text) => panel.insertAdjacentHTML('beforeend', text)", planted)
+        assert len(found := spilled(page)) == 1, found
+        assert said in found[0]
 
 
 def test_on_a_phone_the_menu_is_turned_on_and_off_by_keyboard(look: Look) -> None:
