@@ -172,9 +172,10 @@ SPILLED = """() => {
             if (letters.length < 2 || style(each).writingMode !== 'horizontal-tb') continue;
             const range = document.createRange();
             range.selectNodeContents(text);
-            const lines = new Set([...range.getClientRects()].filter(line => line.width).map(line => Math.round(line.top)));
+            const parts = [...range.getClientRects()].filter(part => part.width);
+            const lines = new Set(parts.map(part => Math.round(part.top))).size;
             const fewest = /[\u4e00-\u9fff]/.test(letters) ? 2 : 3;
-            if (lines.size > 1 && letters.length < fewest * lines.size) found.add(`${name(each)} stands in ${lines.size} lines`);
+            if (lines > 1 && letters.length < fewest * lines) found.add(`${name(each)} has ${lines} lines of letters`);
         }
     }
     return [...found];

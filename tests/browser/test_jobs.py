@@ -279,6 +279,35 @@ def test_a_job_is_stopped_by_a_user_who_may_and_after_a_question(look: Look, dem
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_a_change_that_admits_a_job_is_applied_with_a_button(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """After a question, a user applies a change that the explanation offers, and the job starts. Viewers see it."""
+    holder = demo.submit(name=named("holder"), replicas=3, resources={"gpus": 8}, run=SERVES)
+    demo.await_state(holder, "running")
+    job = demo.submit(name=named("too-many"), replicas=3, resources={"gpus": 8}, run=SERVES)
+    demo.await_state(job, "queued")
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs/{job}?tab=why")
+        expect(page.locator(".remedies code", has_text="replicas")).to_be_visible()
+        expect(page.locator(".remedies button")).to_have_count(0)
+    with look("user", theme=theme, language=language, size=size) as looker:
+        page = looker.open(f"/jobs/{job}?tab=why")
+        apply = "Apply" if language == "en" else "采用"
+        fewer = page.locator(".remedies li").filter(has=page.locator("code", has_text="replicas"))
+        fewer.get_by_role("button", name=apply).click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("replicas")
+        keep_screen(page, f"job-remedy-{theme}-{language}-{size[0]}")
+        assert hindrances(page) == []
+        dialog.get_by_role("button", name=apply).click()
+        demo.await_state(job, "running")
+        expect(page.locator(".job-title .state-running")).to_be_visible()
+    for each in (job, holder):
+        demo.client.post(f"/api/v1/jobs/{each}/cancel")
+
+
 def test_a_job_that_is_deleted_says_so_and_can_be_submitted_again(look: Look, demo: Running) -> None:
     """Its state, tabs and actions disappear but for submitting a similar job; the page sends no more requests."""
     name = named("deleted")

@@ -126,6 +126,8 @@ def test_what_goes_wrong_with_a_press_is_reported(look: Look, demo: Running) -> 
 def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, demo: Running) -> None:
     """An open page reports a restart of the server, and shows new data afterwards, without a reload.
 
+    A page that is opened meanwhile says so, and comes with the server.
+
     The message is in the user's language, as all messages of the page itself.
     """
     with look(language="zh") as looker:
@@ -138,7 +140,12 @@ def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, d
         expect(lost).to_be_visible()
         expect(page.get_by_text("正在重新连接……")).to_be_visible()
         keep_screen(page, "server-gone-zh")
+        other = looker.context.new_page()
+        other.goto(f"{looker.url}/queues?queue=default")
+        expect(other.get_by_role("heading", name="无法连接服务器")).to_be_visible()
+        keep_screen(other, "server-down-zh")
         demo.restart()
+        expect(other.locator(".fragment-queues tbody tr").first).to_be_visible(timeout=30_000)
         for what in ("after", "live"):
             name, _ = serve(demo, what)
             expect(page.locator(".jobs-rows a", has_text=name)).to_be_visible(timeout=30_000)

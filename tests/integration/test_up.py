@@ -185,7 +185,10 @@ def test_a_certificate_that_is_not_there_is_reported_before_anything_begins(tmp_
 
 
 def test_start_without_compiled_engine_answers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the engine is compiled, requests get 503 immediately and not an answer after a minute; SIGTERM ends it."""
+    """While the engine is compiled, requests get 503 immediately and not an answer after a minute; SIGTERM ends it.
+
+    Browsers get a page that loads itself again.
+    """
     monkeypatch.setenv("SEAWAY_CACHE", str(tmp_path / "cache"))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -202,6 +205,10 @@ def test_start_without_compiled_engine_answers_at_once(tmp_path: Path, monkeypat
                     assert answer.status_code == 503
                     assert int(answer.headers["retry-after"]) > 0
                     assert "engine is being compiled" in answer.text
+                page = client.get("/jobs", headers={"accept": "text/html,*/*;q=0.8"})
+                assert page.status_code == 503
+                assert "Seaway is starting" in page.text
+                assert "engine is being compiled" in page.text
                 assert client.get("/healthz").status_code == 200
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0

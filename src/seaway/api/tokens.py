@@ -36,11 +36,12 @@ routes = router("access")
 
 @operation(routes, "GET", "/me", Role.VIEWER, {200: CallerOut})
 async def who_am_i(request: Request) -> Response:
-    """Return the caller and the maximum sizes of request bodies."""
+    """Return the caller, the maximum sizes of request bodies, and the currency of prices."""
     who, settings = caller_of(request), pipeline_of(request).plane.settings
     reported = {"name": who.name, "role": who.role.value, "tenant": who.tenant}
     largest = settings.body_limit_bytes
-    return json_reply({**reported, "max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)})
+    sizes = {"max_body_bytes": largest, "max_policy_file_bytes": max(largest, LARGEST_FILE)}
+    return json_reply({**reported, **sizes, "currency": settings.server.currency})
 
 
 @operation(routes, "GET", "/tokens", Role.ADMIN, {200: TokenList})

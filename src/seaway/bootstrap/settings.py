@@ -70,6 +70,10 @@ class ServerSettings:
     """The same for one address, or one IPv6 network of 64 bits. Does not apply to trusted proxies."""
     web: bool = True
     """Serve the web pages in addition to the API."""
+    currency: str = ""
+    """Currency of all prices and costs, a code of ISO 4217 such as `EUR`, which pages show. Empty for none; prices of
+    the fleet `demo` are in `USD`.
+    """
     public_url: str = ""
     """URL that users open, if it is the URL of a proxy: scheme, host and port without a path."""
     trusted_proxies: str = ""
@@ -629,6 +633,9 @@ def _server_errors(server: ServerSettings) -> list[RejectedError]:
     if server.public_url and not _is_origin(server.public_url):
         text = f"{server.public_url!r} is not an address like https://seaway.example.com, without a path"
         problems.append(RejectedError(text, where="[server] public_url"))
+    if server.currency and not re.fullmatch("[A-Z]{3}", server.currency):
+        text = f"{server.currency!r} is not a code of three capital letters, like EUR"
+        problems.append(RejectedError(text, where="[server] currency"))
     for each in names_in(server.trusted_proxies):
         try:
             ip_network(each)

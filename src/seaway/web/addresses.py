@@ -16,6 +16,8 @@ LOGIN_CALLBACK = "/login/callback"
 LOGIN_RENEW = "/login/renew"
 LOGOUT = "/logout"
 PREFERENCES = "/preferences"
+DOWN = "/down"
+DOWN_SCRIPT = "/down.js"
 STATIC = "/static/seaway"
 HOME = "/"
 

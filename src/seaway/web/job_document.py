@@ -272,14 +272,16 @@ def field_of(where: str, fields: Mapping[str, object]) -> str:
 def path_of(figure: str) -> str:
     """Return the job path of a quantity in an explanation, like ``gpu_memory_mib``; empty if the form cannot set it."""
     word = FIGURES.get(figure, ("",))[0]
-    return next((path for path in SETTABLE if path.endswith(f".{word}")), "")
+    return next((path for path in SETTABLE if path.rpartition(".")[2] == word), "")
 
 
 SETTABLE = (
+    "replicas",
+    "time_limit",
     *(f"resources.{name}" for name in ("gpus", "gpu_memory", "gpu_cores", "mig", "cpu", "memory")),
     *(f"network.{name}" for name in ("max_latency", "max_jitter", "max_loss", "min_bandwidth")),
 )
-"""Fields that limit a quantity."""
+"""Fields with an amount that a remedy can change."""
 
 
 def lines_of(text: str) -> dict[str, int]:

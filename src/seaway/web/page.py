@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from fastapi import Depends, Request
@@ -14,6 +14,7 @@ from nicegui import context, ui
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp
 
+from seaway import __version__
 from seaway.client.calls import service as access
 from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web import addresses, cookies, tabs
@@ -84,7 +85,9 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], texts: Texts, style: 
     """Draw the frame of a page, and yield its notifications. The body of the ``with`` statement draws the page."""
     words, path = visit.words, visit.request.url.path
     apply_theme(visit.theme, words, title, style)
-    for script in (HISTORY_SCRIPT, MENU_SCRIPT, translate_popups(words)):
+    down = f"{addresses.DOWN_SCRIPT}?{urlencode({'of': f'{__version__} {words.language} {visit.theme}'})}"
+    worker = f"navigator.serviceWorker?.register({json.dumps(down)}).catch(() => {{}});"
+    for script in (HISTORY_SCRIPT, MENU_SCRIPT, translate_popups(words), worker):
         ui.add_head_html(f"<script>{script}</script>")
     _unmark(visit)
     with ui.element("div").classes("frame"):
@@ -302,7 +305,8 @@ def add_page(page: Page, platform: Platform) -> None:
 
     async def handler(request: Request) -> None:
         visitor: Visitor = request.state.visitor
-        words, theme = words_for(request), cookies.theme_of(request.cookies)
+        words = replace(words_for(request), currency=visitor.who.currency)
+        theme = cookies.theme_of(request.cookies)
         visit = Visit(visitor.who, visitor.asker, platform.query_cache, words, theme, request, context.client)
         tabs.free_when_deleted(visit.client)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seaway.domain.job_state import JobState
 from seaway.domain.units import figure_text, ranges
@@ -82,13 +82,20 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
     return sorted(rows, key=lambda row: (-row.fits, row.cluster))
 
 
-def remedy_texts(remedies: list[RemedyOut]) -> Iterator[RemedyText]:
-    """Yield single changes that make a job admissible, in the notation of jobs."""
+def remedy_texts(remedies: list[RemedyOut], spec: Mapping[str, Any]) -> Iterator[RemedyText]:
+    """Yield single changes that make a job admissible, in the notation of jobs.
+
+    Parameters
+    ----------
+    spec
+        The job. The number of replicas of an elastic one has no path, because it has bounds instead.
+    """
+    elastic = not isinstance(spec.get("replicas", 1), int)
     for each in remedies:
         word, asked = figure_text(each.field, each.requested)
         asked = asked if each.requested else ""
         admits = figure_text(each.field, each.admits)[1] if each.admits else ""
-        path = path_of(each.field) if admits else ""
+        path = path_of(each.field) if admits and not (elastic and each.field == "replicas") else ""
         yield RemedyText(word, asked, admits, f"{each.cluster}/{each.node}", each.replicas, each.nodes, path)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from urllib.parse import urlencode, urlsplit
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.types import ASGIApp
 
 from seaway.client.calls import service as access
@@ -81,6 +82,8 @@ class LoginRoutes:
             (addresses.LOGIN, "POST", self._log_in),
             (addresses.LOGOUT, "POST", self._log_out),
             (addresses.PREFERENCES, "GET", self._prefer),
+            (addresses.DOWN, "GET", self._down),
+            (addresses.DOWN_SCRIPT, "GET", self._down_script),
         ]
         if self._provider is not None:
             routes += [
@@ -137,6 +140,15 @@ class LoginRoutes:
         if query.get("theme") in cookies.THEMES:
             cookies.keep(response, cookies.THEME, query["theme"], secure=secure)
         return response
+
+    async def _down(self, request: Request) -> Response:
+        """Return the page that a browser stores, and shows while the server does not answer."""
+        words = words_for(request)
+        return plain(request, "down", title=words("Server not reachable"), here=addresses.HOME)
+
+    async def _down_script(self, _: Request) -> Response:
+        """Return the script that does this. It is at the root, because it handles pages of its folder only."""
+        return FileResponse(str(files("seaway.web") / "static" / "down.js"), headers={"cache-control": "no-cache"})
 
     async def _begin(self, request: Request) -> Response:
         assert self._provider is not None

@@ -111,10 +111,13 @@ class Words:
         Code of the language.
     known
         Translations by English text. Texts without a translation stay English.
+    currency
+        Code of the currency of prices, by ISO 4217; empty if unknown.
     """
 
     language: str = FIRST
     known: Mapping[str, str] = field(default_factory=dict)
+    currency: str = ""
 
     def __call__(self, english: str, /, **parts: object) -> str:
         """Translate a text, and fill in names in braces."""
@@ -171,6 +174,21 @@ class Words:
         if isinstance(english, Reason) and english.code in TEXTS:
             return self.reason(english.code, english.params, english)
         return self.known.get(english, english)
+
+    def money(self, amount: str | float, *, exact: bool = False) -> str:
+        """Format a price or cost with its currency.
+
+        Parameters
+        ----------
+        exact
+            True for all decimals of a price; False for two.
+        """
+        number = str(amount) if exact else _decimal(float(amount), "#,##0.00", self.locale)
+        return f"{number} {self.currency}".strip()
+
+    def priced(self, title: str) -> str:
+        """Add the currency to the title of a field for prices."""
+        return f"{title} ({self.currency})" if self.currency else title
 
     @property
     def locale(self) -> Locale:

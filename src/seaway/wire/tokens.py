@@ -111,6 +111,8 @@ class CallerOut(Shown):
     """Maximum size of a request body, bytes."""
     max_policy_file_bytes: int = 1_048_576
     """Maximum size of an imported policy file, bytes."""
+    currency: str = ""
+    """Currency of prices and costs, a code of ISO 4217; empty if unknown."""
 
 
 class AuditOut(Shown):

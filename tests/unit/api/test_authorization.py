@@ -186,7 +186,7 @@ async def test_a_token_is_shown_once_and_ends_at_once(rig: Rig) -> None:
         assert "digest" not in listed.text
         assert (await client.post("/api/v1/tokens", json={"name": "ci", "tenant": "default"})).status_code == 409
     async with rig.client("ci") as ci, rig.client("admin") as client:
-        reported = {"name": "ci", "role": "user", "tenant": "default", "max_body_bytes": 1_048_576}
+        reported = {"name": "ci", "role": "user", "tenant": "default", "max_body_bytes": 1_048_576, "currency": ""}
         assert (await ci.get("/api/v1/me")).json() == {**reported, "max_policy_file_bytes": LARGEST_FILE}
         assert (await client.delete(f"/api/v1/tokens/{made.json()['id']}")).json()["revoked_at"]
         assert (await ci.get("/api/v1/me")).status_code == 401

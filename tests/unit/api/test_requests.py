@@ -110,7 +110,7 @@ async def test_without_tokens_only_this_machine_s_own_pages_may_ask() -> None:
     rig = make_rig(no_auth=True)
     async with rig.client("") as client:
         assert (await client.post(JOBS, json=JOB)).status_code == 201
-        anybody = {"name": "anonymous", "role": "admin", "tenant": "", "max_body_bytes": 1_048_576}
+        anybody = {"name": "anonymous", "role": "admin", "tenant": "", "max_body_bytes": 1_048_576, "currency": ""}
         assert (await client.get("/api/v1/me")).json() == {**anybody, "max_policy_file_bytes": LARGEST_FILE}
         assert (await client.get(JOBS, headers={"host": "evil.example:8080"})).status_code == 403
         assert (await client.post(JOBS, json=JOB, headers={"origin": "http://evil.example"})).status_code == 403

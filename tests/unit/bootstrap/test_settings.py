@@ -140,6 +140,8 @@ def test_a_proxy_that_is_believed_is_an_address_or_a_network(proxies: str) -> No
 
 def test_behind_a_proxy_tokens_are_needed() -> None:
     """Without tokens only this machine may ask, and what a proxy hands on comes from anywhere."""
+    assert "like EUR" in problems(currency="euro")["[server] currency"]
+    assert problems(currency="EUR") == {}
     assert problems(no_auth=True, trusted_proxies="10.1.2.3").keys() == {"[server] no_auth"}
     assert problems(no_auth=True, public_url="https://a.example").keys() == {"[server] no_auth"}
 

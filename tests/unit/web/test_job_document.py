@@ -167,5 +167,6 @@ def test_figures_of_remedies_are_fields_where_an_amount_can_be_set() -> None:
     """Anything that an explanation calls `gpu_memory_mib` is `resources.gpu_memory`; rules have no amount to set."""
     assert path_of("gpu_memory_mib") == "resources.gpu_memory"
     assert path_of("max_latency_ns") == "network.max_latency"
+    assert (path_of("replicas"), path_of("time_limit_s")) == ("replicas", "time_limit")
     assert path_of("models") == ""
     assert path_of("unheard-of") == ""

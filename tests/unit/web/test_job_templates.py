@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,7 +117,7 @@ def test_a_decision_has_its_time(language: str, said: str, now: str) -> None:
         explanation=explanation,
         decided_at=decided_at,
     )
-    page = written("job_why", words, reason=reason, remedies=[], clusters=[], plugins=[])
+    page = written("job_why", words, reason=reason, remedies=[], clusters=[], plugins=[], settable=False)
     assert said.format(time) in page
     assert now in page
 
@@ -141,6 +144,20 @@ def test_a_trial_shows_the_nodes_and_the_price_of_all_replicas(language: str, sa
         around = {"elsewhere": [], "wrong": False, "trouble": "", "remedies": [], "clusters": [], "asks": True}
         page = written("trial", words_of(language), trial=trial, most_room=9, nodes=by_node(trial.placements), **around)
         assert (said in page, "0-2" in page) == (replicas > 1, replicas > 1)
+
+
+def test_tables_fold_on_phones() -> None:
+    """Each table but the matrix of links becomes cards, where cells have labels; up to three head a card."""
+    for file in Path(str(files("seaway.web") / "templates")).glob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+            if 'class="matrix' in table:
+                continue
+            assert re.match(r'<table class="rows stack\b', table), file.name
+            for row in re.findall(r"<tr\b.*?</tr>", table.partition("</thead>")[2], re.DOTALL):
+                cells = re.findall(r"<td\b[^>]*>", row)
+                bare = [each for each in cells if not re.search("data-label|colspan|acts|picks", each)]
+                assert len(bare) <= 3, (file.name, row)
 
 
 @pytest.mark.parametrize(("total", "said"), [(0, ">0 jobs<"), (1, ">1 job<"), (1200, ">1,200 jobs<")])

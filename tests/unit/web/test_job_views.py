@@ -106,8 +106,17 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
         ("b", 1, 3, [("full", 2)]),
         ("a", 0, 5, [("far", 4), ("full", 1)]),
     ]
-    (mend,) = remedy_texts(explanation.remedies)
+    (mend,) = remedy_texts(explanation.remedies, {})
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")
+
+
+def test_a_smaller_number_of_replicas_can_be_applied_unless_the_job_is_elastic() -> None:
+    """A time limit and a number of replicas are fields of a job; an elastic job has bounds instead of a number."""
+    limit = RemedyOut(field="time_limit_s", requested=0, admits=360, cluster="a", node="n")
+    fewer = RemedyOut(field="replicas", requested=9, admits=4, cluster="a", node="n")
+    fixed, elastic = (remedy_texts([limit, fewer], {"replicas": each}) for each in (9, {"min": 9, "max": 12}))
+    assert [(each.path, each.admits) for each in fixed] == [("time_limit", "6m"), ("replicas", "4")]
+    assert [each.path for each in elastic] == ["time_limit", ""]
 
 
 def test_all_and_nothing_are_reported_of_nothing_else() -> None:
@@ -123,6 +132,9 @@ def test_figures_are_written_for_people() -> None:
     assert [figures.span(s, english) for s in (0.4, 59, 3661, 200_000)] == ["0 s", "59 s", "1 h 1 min", "2 d 7 h"]
     assert figures.span(3661, Locale.parse("zh")) == "1小时 1分钟"
     assert "2026-11-22 10:00:00 UTC" in figures.clock("2026-11-22T11:00:00.5+01:00")
+    euros = Words(currency="EUR")
+    assert (Words().money("1234.5"), euros.money("1234.5")) == ("1,234.50", "1,234.50 EUR")
+    assert (euros.money("0.375", exact=True), euros.priced("Price")) == ("0.375 EUR", "Price (EUR)")
 
 
 def test_two_jobs_or_two_attempts_are_compared() -> None:

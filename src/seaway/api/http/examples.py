@@ -419,5 +419,6 @@ EXAMPLES: dict[str, Any] = {
         "tenant": "vision",
         "max_body_bytes": 1_048_576,
         "max_policy_file_bytes": 9_445_376,
+        "currency": "EUR",
     },
 }

@@ -6,9 +6,12 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from html import escape
 
 import uvicorn
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from seaway.api.http.bodies import read
@@ -104,6 +107,18 @@ async def acknowledge_alert(request: Request) -> Response:
 
 RETRY_AFTER_S = 2
 
+STARTING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+STARTING = f"""<!doctype html>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="{RETRY_AFTER_S}">
+<title>Seaway</title>
+<style>body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 480px; margin: 20vh auto; padding: 0 16px }}</style>
+<h1>Seaway is starting</h1>
+<p>This page continues as soon as the server is ready. It says: WHY</p>
+<p lang="zh">服务器正在启动。就绪后本页会继续。</p>
+"""
+"""Page for browsers while the process is not ready."""
+
 
 class Standby:
     """Server in its own thread, on the port that the API server uses later.
@@ -156,6 +171,9 @@ class Standby:
             return
         headers = {"retry-after": str(RETRY_AFTER_S), "connection": "close"}
         unready = problem(503, self._why(), scope["path"], headers=headers)
+        if "text/html" in Headers(scope=scope).get("accept", ""):
+            page = STARTING.replace("WHY", escape(self._why()))
+            unready = HTMLResponse(page, 503, {**headers, "content-security-policy": STARTING_POLICY})
         fine = json_reply({"status": "ok"}, headers={"connection": "close"})
         well = scope["path"] == ALIVE or (scope["path"] == READY_OR_WAITING and self._can_follow())
         with suppress(OSError):

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +52,9 @@ M_ARENA_MAX, M_MMAP_THRESHOLD = -8, -3
 
 SWITCH_S = 0.001
 """Switch interval of threads in seconds. It is short, so that requests are answered during decisions."""
+
+CURRENCY = "USD"
+"""Currency of the prices of the demo's fleet."""
 
 FIRST_COSTS_S = 30
 """Delay until the uses of ended attempts are read after the start, so that the first page with costs is fast."""
@@ -209,6 +213,8 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     clusters = make_clusters(
         settings.clusters, clock, folder.path, ClusterNames(store), settings.control.stale_after_s, delivery
     )
+    if clusters.kind is Kind.SIMULATED and not settings.server.currency and settings.clusters.fleet == "demo":
+        settings = replace(settings, server=replace(settings.server, currency=CURRENCY))
     bearer = make_bearer(settings.oidc, clock)
     talker = turn.dispatcher(clock, settings.control.stale_after_s)
     plane = make_plane(

@@ -369,6 +369,8 @@ async def build(visit: Visit) -> None:
     sections = [each for each in _sections(visit.words) if visit.may(each.role)]
     wanted = visit.query.get("section", "")
     chosen = next((each for each in sections if each.name == wanted), sections[0])
+    if wanted == chosen.name:
+        visit.locate((visit.words("Settings"), "/settings"), name=chosen.title)
     Fragment("sections", visit.words).show(sections=sections, chosen=chosen.name)
     with ui.element("section").classes("panel").props(f'aria-label="{chosen.title}"'):
         await chosen.show(visit)

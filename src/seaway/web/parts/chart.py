@@ -74,7 +74,7 @@ def line_chart(
     Parameters
     ----------
     unit
-        Unit after the values of the tooltip; empty for none.
+        Unit at the end of the axis and after the values of the tooltip; empty for none.
     ends_ms
         Start and end of the time axis in milliseconds since 1970.
     stacked
@@ -84,7 +84,7 @@ def line_chart(
     after = f" {unit}" if unit else ""
     return {
         "animation": False,
-        "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 else 14, "bottom": 26},
+        "grid": {"left": 56, "right": 14, "top": 30 if len(lines) > 1 or unit else 14, "bottom": 26},
         "legend": {
             "show": len(lines) > 1,
             "type": "scroll",
@@ -113,6 +113,9 @@ def line_chart(
         },
         "yAxis": {
             "type": "value",
+            "name": unit,
+            "nameGap": 12,
+            "nameTextStyle": {"color": "var(--dim)", "align": "right", "padding": [0, 6, 0, 0]},
             "min": 0,
             "axisLabel": {"color": "var(--dim)"},
             "splitLine": {"lineStyle": {"color": "var(--line)"}},

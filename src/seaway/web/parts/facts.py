@@ -44,9 +44,10 @@ class ClusterFacts:
         if self._cluster is None:
             return
         words, name, before = self._visit.words, self._cluster.name, written_facts(self._cluster.own_facts)
+        price, spot = words.priced(words("Price per GPU hour")), words.priced(words("Spot price per GPU hour"))
         titles = {
-            "price-per-gpu-hour": (words("Price per GPU hour"), words("by model, like A100=2.5, T4=0.4")),
-            "spot-price-per-gpu-hour": (words("Spot price per GPU hour"), words("of spot nodes, by model")),
+            "price-per-gpu-hour": (price, words("by model, like A100=2.5, T4=0.4")),
+            "spot-price-per-gpu-hour": (spot, words("of spot nodes, by model")),
             "region": (words("Region"), ""),
             "zone": (words("Zones"), words("separated by commas")),
             "provider": (words("Provider"), ""),

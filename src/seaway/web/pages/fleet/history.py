@@ -75,8 +75,8 @@ class _History:
             "gpus": words("GPUs"),
             "measured": words("GPUs in use, as measured"),
             "waiting": words("Waiting jobs"),
-            "waits": words("Mean waits of started jobs, in minutes"),
-            "longest": words("Longest waits, in minutes"),
+            "waits": words("Mean waits of started jobs"),
+            "longest": words("Longest waits"),
         }
 
     def _toggle(self, options: dict[str, str], value: str, label: str, choose: object) -> None:
@@ -114,12 +114,13 @@ class _History:
         ends_ms = _ms(found.since), _ms(found.until)
         lines = fleet_lines(found, words) if self._by is UsageBy.FLEET else lines_by_series(found, words)
         stacked = self._by is not UsageBy.FLEET
+        units = {"gpus": "GPU", "measured": "GPU", "waiting": words("jobs")}
         for name, (panel, chart) in self._charts.items():
             drawn = lines.get(name, [])
             panel.set_visibility(sampled and bool(drawn))
             chart.options.clear()
-            waits = name in ("waits", "longest")
-            chart.options.update(line_chart(drawn, "min" if waits else "", ends_ms, stacked=stacked and not waits))
+            unit = units.get(name)
+            chart.options.update(line_chart(drawn, unit or words("min"), ends_ms, stacked=stacked and unit is not None))
             chart.update()
         rows = list(history_rows(found, words))
         self._table.element.set_visibility(bool(rows) and sampled)

@@ -185,7 +185,7 @@ def _times(side: Side, words: Words) -> Iterator[tuple[str, str]]:
 def _use(side: Side, words: Words) -> Iterator[tuple[str, str]]:
     cost, locale = side.cost, words.locale
     if cost:
-        known = words("unknown") if cost.cost is None else figures.exact(float(cost.cost), 2, locale)
+        known = words("unknown") if cost.cost is None else words.money(cost.cost)
         part = "≥ " if cost.cost is not None and cost.unpriced_gpu_hours else ""
         yield words("GPU-hours"), figures.exact(cost.gpu_hours, 2, locale)
         yield words("Cost"), part + known

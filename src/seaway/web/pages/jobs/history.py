@@ -14,13 +14,14 @@ from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
 from seaway.web import addresses
 from seaway.web.fragment import Fragment
-from seaway.web.job_document import written
+from seaway.web.job_document import AMOUNT, changed, typed, written
 from seaway.web.latest import Turn
 from seaway.web.link_figures import loss_text
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
 from seaway.web.parts.chart import Line, chart
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import apply_theme
+from seaway.web.parts.form import confirm, notify
 from seaway.web.parts.link_graph import ring_of
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
@@ -341,6 +342,7 @@ class Why(Tab):
     def make(self) -> None:
         """Draw the empty tab."""
         self._shown = Fragment("job_why", self.words)
+        on_act(self._shown, self._ask_to_apply)
 
     async def look(self, turn: Turn) -> None:
         """Follow the data of the tab."""
@@ -351,9 +353,21 @@ class Why(Tab):
         self._shown.show(
             reason=reason,
             clusters=by_cluster(explained, self.nodes) if explained else [],
-            remedies=list(remedy_texts(explained.remedies)) if explained else [],
+            remedies=list(remedy_texts(explained.remedies, self.job.spec)) if explained else [],
+            settable=self.visit.may("user") and not self.job.array,
             plugins=list(explained.candidates[0].scores) if explained and explained.candidates else [],
         )
+
+    def _ask_to_apply(self, path: str, amount: str) -> None:
+        """Ask whether to apply a change that admits the job."""
+        words, job = self.words, self.job
+
+        async def do() -> None:
+            await self.visit.ask(jobs.update(job.id, changed({}, path, typed(amount, AMOUNT)), seen=job))
+            notify(words("{name} is changed.", name=job.name))
+
+        text = words("{field} of the job becomes {amount}. Other fields stay.", field=path, amount=amount)
+        confirm(words, words("Change {job}?", job=job.name), text, words("Apply"), do)
 
 
 class Manifests(Tab):

@@ -324,7 +324,12 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
         (
             Field("placement.clusters", words("Clusters"), NAMES, hint=words("any")),
             Field("placement.regions", words("Regions"), NAMES, hint=words("any")),
-            Field("placement.max_price_per_gpu_hour", words("Maximum price of a GPU hour"), AMOUNT, hint=like("2.50")),
+            Field(
+                "placement.max_price_per_gpu_hour",
+                words.priced(words("Maximum price of a GPU hour")),
+                AMOUNT,
+                hint=like("2.50"),
+            ),
             Field("data.location", words("Data location"), hint=words("a cluster, gateway or region")),
             Field("data.size", words("Data size"), AMOUNT, hint=like("200GB")),
             Field("expected_duration", words("Expected duration"), hint=like("10m, 2h")),

@@ -267,7 +267,7 @@ class _Submit:
             most_room=MAX_ROOM,
             nodes=by_node(trial.placements) if trial else [],
             clusters=by_cluster(explained, self._nodes) if explained else [],
-            remedies=list(remedy_texts(explained.remedies)) if explained else [],
+            remedies=list(remedy_texts(explained.remedies, self._draft.document or {})) if explained else [],
         )
 
     # Errors

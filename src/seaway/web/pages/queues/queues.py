@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from nicegui import ui
 
@@ -113,6 +114,8 @@ async def build(visit: Visit) -> None:
     if wanted and wanted not in names:
         page.show_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
     await page.show_line(queue_shown(wanted, names))
+    if wanted in names:
+        page.locate()
     page.draw()
 
 
@@ -151,6 +154,14 @@ class _Queues:
     async def show_line(self, queue: str) -> None:
         """Show the waiting jobs of a queue."""
         await self.line.show(queue, divides=any(each.parent == queue for each in self.seen.queues if queue))
+
+    def locate(self) -> None:
+        """Show the place of the selected queue in the tree."""
+        parents, path = {each.name: each.parent for each in self.seen.queues}, [self.line.queue]
+        while parent := parents.get(path[0], ""):
+            path.insert(0, parent)
+        above = [(name, f"/queues?{urlencode({'queue': name})}") for name in path[:-1]]
+        self.visit.locate((self.visit.words("Queues"), "/queues"), *above, name=path[-1])
 
     def begin(self) -> None:
         """Start to draw answers after each call has returned its first answer."""
@@ -222,6 +233,7 @@ class _Queues:
             self.visit.keep(queue=name)
             self.show_missing("")
             await self.show_line(name)
+            self.locate()
             self.draw()
 
     def _act_on_tenant(self, act: str, name: str) -> None:
