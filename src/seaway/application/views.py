@@ -193,7 +193,7 @@ class ClusterView:
     ----------
     last_seen_s
         Seconds since the last response.
-    unreachable_reason
+    reason
         Reason why the cluster does not respond; empty while it is up, or if unknown.
     orphans
         Names of orphaned workloads.
@@ -223,7 +223,7 @@ class ClusterView:
     gpu_memory_mib: Amount
     jobs: int
     orphans: tuple[str, ...] = ()
-    unreachable_reason: str = ""
+    reason: str = ""
     own_facts: Facts = NO_FACTS
     not_ready: tuple[str, ...] = ()
     unhealthy: Mapping[str, int] = field(default_factory=dict)

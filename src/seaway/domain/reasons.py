@@ -293,6 +293,19 @@ TEXTS: Mapping[str, str] = {
     "of_node": "its node: {what}",
     "of_cluster": "its cluster is {what}",
     "cluster_silent": "its cluster does not answer",
+    "listed_first": "{source} is being listed for the first time",
+    "not_reached": "cannot be reached",
+    "not_reached_at": "cannot be reached at {address}",
+    "not_answered": "did not answer {method} {path} in time",
+    "no_answer_within": "no answer within {limit:g} s",
+    "credentials_refused": "Seaway's credentials are not accepted there ({text}): they are wrong, or have expired",
+    "no_credentials": "{source} gives no credentials",
+    "exec_does_not_end": "no credentials: the exec plugin of its kubeconfig does not end",
+    "user_unknown": "its user was not determined within {limit:g} s",
+    "web_page": "it answers {status} with a web page; is that the address of a Kubernetes API server?",
+    "not_kubernetes": "{name} does not answer like Kubernetes",
+    "simulated_silence": "cluster {cluster!r}: {text} (simulated)",
+    "request_lost": "the request was lost",
     "device_unhealthy": "not healthy, says {source}",
     "not_served": "registered, but allocatable {resource} is 0: the plugin does not run",
     "renamed_or_not_served": (
@@ -477,6 +490,19 @@ def reason_of(error: BaseException) -> str:
     """Return the text of an error, as a reason if it was raised with one."""
     given = error.args[0] if error.args else ""
     return given if isinstance(given, Reason) else str(error) or type(error).__name__
+
+
+def in_cluster(cluster: str, reason: str) -> Reason:
+    """Return a reason with the name of its cluster in front of it, once."""
+    return Reason("in_cluster", cluster=cluster, text=without_cluster(cluster, reason))
+
+
+def without_cluster(cluster: str, reason: str) -> str:
+    """Return a reason without the name of its cluster in front of it."""
+    if not isinstance(reason, Reason):
+        return reason.removeprefix(f"{cluster}: ")
+    own = reason.params.get("text") if reason.code == "in_cluster" else reason
+    return own if isinstance(own, str) else reason
 
 
 def also(reason: str, *others: str) -> Reason:

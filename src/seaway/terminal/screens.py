@@ -261,7 +261,7 @@ class NodeScreen(Screen[None], View):
                 [
                     ("node", f"{self._cluster}/{self._node}"),
                     ("state", condition({**body, "kind": NODE})),
-                    ("because", body["reason"] or cordoned(body)),
+                    ("because", body["message"] or cordoned(body)),
                     ("devices", models(body["devices"])),
                     ("CPU", level(body["cpu_milli"], cores)),
                     ("memory", level(body["memory_mib"], gib)),

@@ -289,10 +289,10 @@ def jobs(line: Body) -> str:
 def note(line: Body) -> str:
     """Describe why a line accepts no new workloads; for a slice, return its tenant."""
     if line["kind"] == CLUSTER:
-        return str(line.get("unreachable_reason", "")).removeprefix(f"{line['name']}: ") or cordoned(line)
+        return str(line.get("message", "")) or cordoned(line)
     if line["kind"] == NODE:
-        return str(line.get("reason", "")) or cordoned(line)
-    return str(line.get("tenant" if line["kind"] == SLICE else "reason", ""))
+        return str(line.get("message", "")) or cordoned(line)
+    return str(line.get("tenant" if line["kind"] == SLICE else "message", ""))
 
 
 FLEET_COLUMNS = (

@@ -15,7 +15,7 @@ from seaway.domain.network import Link
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.wire.facts import FactsOut, LocationOut, ModelPrice, facts_fields, model_prices, price_or_none
 from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
-from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.message import CodeOut, Incoming, Shown, fields_of, with_message
 
 if TYPE_CHECKING:
     from seaway.application.fleet.link_history import LinkStep, Spread
@@ -68,8 +68,9 @@ class ClusterOut(Shown):
     state: Literal["up", "stale", "lost", "gone"]
     last_seen_s: int
     """Seconds since the last response."""
-    unreachable_reason: str
+    message: str
     """Reason why the cluster does not respond; empty while it is up or if unknown."""
+    reason: CodeOut
     gateway: str
     region: str | None
     """Null if unknown."""
@@ -160,8 +161,9 @@ class DeviceOut(Shown):
     vendor: str
     mode: str
     healthy: bool
-    reason: str
+    message: str
     """Reason why the device, its node or its cluster accepts no new jobs; empty if it does."""
+    reason: CodeOut
     share_limit: int
     memory_mib: AmountOut
     core_milli: AmountOut
@@ -233,8 +235,9 @@ class NodeOut(Shown):
     name: str
     ready: bool
     """True if the node accepts new jobs."""
-    reason: str
+    message: str
     """Reason why the node accepts no new jobs, other than its own cordon; empty if it does."""
+    reason: CodeOut
     cordon: CordonOut | None
     cpu_milli: AmountOut
     memory_mib: AmountOut
@@ -434,6 +437,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
         price_per_gpu_hour=price_or_none(min((each for each in microprices if each is not None), default=None)),
         prices=model_prices(view.facts, view.models),
         own_facts=None if view.own_facts == NO_FACTS else facts_fields(view.own_facts),
+        **with_message(view.reason),
         cordon=None if view.cordon is None else cordon_fields(view.cordon),
         cpu_milli=amount_fields(view.cpu_milli),
         memory_mib=amount_fields(view.memory_mib),
@@ -448,7 +452,7 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
         "cluster": view.cluster,
         "name": view.name,
         "ready": view.ready,
-        "reason": view.reason,
+        **with_message(view.reason),
         "cordon": None if view.cordon is None else cordon_fields(view.cordon),
         "cpu_milli": amount_fields(view.cpu_milli),
         "memory_mib": amount_fields(view.memory_mib),
@@ -469,7 +473,7 @@ def device_fields(view: DeviceView, seen_by: str) -> dict[str, Any]:
         "vendor": view.vendor,
         "mode": view.mode,
         "healthy": view.healthy,
-        "reason": view.reason,
+        **with_message(view.reason),
         "share_limit": view.share_limit,
         "memory_mib": amount_fields(view.memory_mib),
         "core_milli": amount_fields(view.core_milli),

@@ -62,10 +62,12 @@ def coded(reason: str) -> dict[str, Any] | None:
     return {**_code(reason), "message": reason} if reason else None
 
 
+_NO_CODE: dict[str, Any] = {"code": "", "params": {}}
+
+
 def _code(reason: str) -> dict[str, Any]:
-    """Return the fields of `CodeOut` for a reason."""
-    code, params = (reason.code, reason.params) if isinstance(reason, Reason) else ("", {})
-    return {"code": code, "params": _params(params)}
+    """Return the fields of `CodeOut` for a reason. All texts without a code share an object."""
+    return {"code": reason.code, "params": _params(reason.params)} if isinstance(reason, Reason) else _NO_CODE
 
 
 def _params(params: Params) -> dict[str, Any]:

@@ -107,14 +107,14 @@ def test_a_unreachable_cluster_says_why() -> None:
     made = scene()
     made.cluster("beta").disconnect()
     made.plane.run(5)
-    assert [view.unreachable_reason for view in made.plane.overview.clusters()] == ["", ""]
+    assert [view.reason for view in made.plane.overview.clusters()] == ["", ""]
     made.plane.run(15)
     alpha, beta = made.plane.overview.clusters()
-    assert (alpha.unreachable_reason, beta.state) == ("", ClusterState.STALE)
-    assert "beta" in beta.unreachable_reason
+    assert (alpha.reason, beta.state) == ("", ClusterState.STALE)
+    assert "beta" in beta.reason
     made.cluster("beta").reconnect()
     made.plane.run(5)
-    assert [view.unreachable_reason for view in made.plane.overview.clusters()] == ["", ""]
+    assert [view.reason for view in made.plane.overview.clusters()] == ["", ""]
 
 
 def test_a_cluster_that_never_answered_is_shown_empty() -> None:

@@ -40,8 +40,8 @@ def printed(*devices: dict[str, Any], wide: bool = False) -> list[str]:
 def test_devices_that_take_no_work_say_why() -> None:
     """In a column, or whole below a wide table, each reason once; where all take work there is neither."""
     why = "not healthy, says hami.io/node-nvidia-register"
-    plain, bad = device(0, None), {"healthy": False, "reason": why}
-    reported = [plain | {"reason": ""}, device(1, None) | bad, device(2, None) | bad]
+    plain, bad = device(0, None), {"healthy": False, "message": why}
+    reported = [plain | {"message": ""}, device(1, None) | bad, device(2, None) | bad]
     head, first, *others = printed(*reported)
     assert head.endswith("REASON")
     assert [line.endswith(why) for line in (first, *others)] == [False, True, True]
@@ -55,7 +55,7 @@ def test_nodes_that_take_no_work_say_why() -> None:
     amounts = {name: {"total": 1000, "used": 0, "free": 1000} for name in ("cpu_milli", "memory_mib")}
     node: dict[str, Any] = {"cluster": "east", "name": "host1", "ready": False, "cordon": None, "devices": []}
     out = io.StringIO()
-    reported = {"nodes": [{**node, **amounts, "reason": "not ready: KubeletNotReady"}]}
+    reported = {"nodes": [{**node, **amounts, "message": "not ready: KubeletNotReady"}]}
     Console(file=out, width=160, highlight=False).print(_nodes(reported, wide=False))
     Console(file=out, width=160, highlight=False).print(_nodes(reported, wide=True))
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
@@ -104,7 +104,7 @@ def test_why_a_cluster_is_unreachable_is_cut_only_where_the_table_is_narrow() ->
         "price_per_gpu_hour": "0.00",
         "gateway": "",
         "region": "",
-        "unreachable_reason": f"east: {why}",
+        "message": why,
         "state": "lost",
     }
     lists: dict[str, Any] = {"hardware": [], "orphans": [], "cordon": None}
@@ -120,7 +120,7 @@ def test_why_a_cluster_is_unreachable_is_cut_only_where_the_table_is_narrow() ->
     assert "the context 'east'" in narrow[1]
     assert "east: the" not in narrow[1]
     assert lines(wide=True)[2:] == ["", f"east: {why}"]
-    reported["unreachable_reason"] = ""
+    reported["message"] = ""
     assert len(lines(wide=True)) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seaway.terminal.words import Body
+from seaway.wire.message import with_message
 
 JOB: Body = {
     "id": "6gzx9takdjhgz",
@@ -57,7 +58,7 @@ def device(cluster: str, node: str, index: int, *slices: Body) -> Body:
         "vendor": "NVIDIA",
         "mode": "hami-core",
         "healthy": True,
-        "reason": "",
+        **with_message(""),
         "share_limit": 10,
         "memory_mib": amount(8192 * len(slices), 81_920),
         "core_milli": amount(300 * len(slices), 1000),
@@ -89,7 +90,7 @@ def node(cluster: str, name: str, *slices: Body, cordon: Body | None = None) -> 
         "cluster": cluster,
         "name": name,
         "ready": cordon is None,
-        "reason": "",
+        **with_message(""),
         "cordon": cordon,
         "cpu_milli": amount(0, 64_000),
         "memory_mib": amount(0, 65_536),
@@ -104,7 +105,7 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
         "name": name,
         "state": state,
         "last_seen_s": 0,
-        "unreachable_reason": "" if state == "up" else f"{name}: it is cut off",
+        **with_message("" if state == "up" else "it is cut off"),
         "gateway": f"gw-{name}",
         "region": "eu",
         "hardware": [],

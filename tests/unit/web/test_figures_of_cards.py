@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from seaway.application.whatif.dry_run import MAX_ROOM as COUNTED
+from seaway.domain.reasons import Reason
 from seaway.web.fragment import written
 from seaway.web.pages.jobs.submit import MAX_ROOM
 from seaway.web.parts.slices import JOB, painter, used_text, without_seconds
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, DeviceOut, NodeOut, UsedOut
+from seaway.wire.message import with_message
 
 
 def card(model: str = "NVIDIA A100", age_s: float = 0, reason: str = "") -> DeviceOut:
@@ -17,7 +19,7 @@ def card(model: str = "NVIDIA A100", age_s: float = 0, reason: str = "") -> Devi
     amount = AmountOut(total=1000, used=0, free=1000)
     used = UsedOut(memory_bytes=500 << 20, core_milli=500, age_s=age_s)
     names = {"cluster": "a", "node": "n", "uuid": "u", "model": model, "vendor": "NVIDIA", "mode": "hami-core"}
-    more = {"index": 0, "healthy": True, "reason": reason, "share_limit": 10, "slices": [], "used": used}
+    more = {"index": 0, "healthy": True, **with_message(reason), "share_limit": 10, "slices": [], "used": used}
     return DeviceOut.model_validate({**names, **more, "memory_mib": amount, "core_milli": amount})
 
 
@@ -33,10 +35,9 @@ def test_what_was_measured_long_ago_says_so(age_s: float, said: str) -> None:
 def drawn(device: DeviceOut, reason: str = "") -> str:
     """Draw a node of one card."""
     amount = AmountOut(total=1, used=0, free=1)
-    node = NodeOut(
-        cluster="a", name="n", ready=not reason, reason=reason, cordon=None, cpu_milli=amount, memory_mib=amount,
-        pods=None, devices=[device],
-    )  # fmt: skip
+    amounts = {"cpu_milli": amount, "memory_mib": amount, "pods": None}
+    fields = {"cluster": "a", "name": "n", "ready": not reason, "cordon": None, "devices": [device]}
+    node = NodeOut.model_validate({**fields, **amounts, **with_message(reason)})
     return written("fleet_node", Words(), node=node, paint=painter(Words(), JOB, ()), meant=lambda _: True)
 
 
@@ -47,8 +48,8 @@ def test_models_that_begin_alike_are_distinguished() -> None:
 
 def test_why_a_cluster_takes_no_work_is_not_said_at_each_of_its_nodes() -> None:
     """It stands once, at the cluster; what is a node's own is present."""
-    assert "node-reason" not in drawn(card(), "its cluster does not answer: timed out")
-    assert "node-reason" in drawn(card(), "its cluster reports it as not ready")
+    assert "node-reason" not in drawn(card(), Reason("cluster_silent", why="timed out"))
+    assert "node-reason" in drawn(card(), Reason("reported_not_ready"))
 
 
 def test_room_is_a_bound_where_the_api_counts_no_further() -> None:

@@ -8,13 +8,14 @@ from seaway.domain.errors import RejectedError
 from seaway.web.pages.fleet.filter import is_meant, wanted_of
 from seaway.web.parts.slices import COLOURS, colours_of
 from seaway.wire.fleet import AmountOut, DeviceOut
+from seaway.wire.message import with_message
 
 
 def device(**figures: object) -> DeviceOut:
     """Make a device of which some memory and cores are free."""
     fields = {"cluster": "a", "node": "n", "uuid": "GPU-Ab", "index": 0, "model": "NVIDIA A100", "vendor": "NVIDIA"}
     free = AmountOut(total=1000, used=400, free=600)
-    more = {"mode": "hami-core", "healthy": True, "reason": "", "share_limit": 10, "slices": [], "used": None}
+    more = {"mode": "hami-core", "healthy": True, **with_message(""), "share_limit": 10, "slices": [], "used": None}
     return DeviceOut.model_validate({**fields, **more, "memory_mib": free, "core_milli": free, **figures})
 
 

@@ -14,6 +14,7 @@ from seaway.web.pages.fleet import node
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.fleet import AmountOut, NodeOut, NodePage
+from seaway.wire.message import CodeOut
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +23,8 @@ THERE = NodeOut(
     cluster="a",
     name="n",
     ready=True,
-    reason="",
+    message="",
+    reason=CodeOut(code="", params={}),
     cordon=None,
     cpu_milli=AMOUNT,
     memory_mib=AMOUNT,

@@ -19,6 +19,7 @@ from seaway.wire.alerts import AlertList, AlertOut, alert_fields
 from seaway.wire.facts import FactsIn, FactsOut, facts_fields
 from seaway.wire.fleet import AmountOut, ClusterOut, UsageHistoryOut, usage_fields
 from seaway.wire.job_out import JobCount
+from seaway.wire.message import with_message
 from seaway.wire.network_views import AgentList
 from seaway.wire.queues import QueueList, queue_fields
 from seaway.wire.tokens import TokenList
@@ -32,7 +33,7 @@ def cluster(**fields: object) -> ClusterOut:
         "name": "berlin",
         "state": "up",
         "last_seen_s": 0,
-        "unreachable_reason": "",
+        **with_message(""),
         "gateway": "",
         "region": "",
         "hardware": [],

@@ -30,6 +30,7 @@ from seaway.adapters.kubernetes.objects.decode import UndecodableError, read_bod
 from seaway.application.clusters import ClusterNames
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
+from seaway.domain.reasons import Reason, reason_of
 
 IDENTITY_PATH = "/api/v1/namespaces/kube-system"
 """Path of the object whose UID identifies a cluster. The object exists for the cluster's whole life.
@@ -55,11 +56,11 @@ async def read_identity(api: Api, health: Health, random: Random) -> str:
         except ApiError as error:
             if error.reason in NO_IDENTITY_REASONS:
                 return ""
-            health.failed(IDENTITY_PATH, str(error))
+            health.failed(IDENTITY_PATH, reason_of(error))
         except UnavailableError as error:
-            health.failed(IDENTITY_PATH, str(error))
+            health.failed(IDENTITY_PATH, reason_of(error))
         except UndecodableError as error:
-            health.failed(IDENTITY_PATH, f"{api.name} does not answer like Kubernetes: {error}")
+            health.failed(IDENTITY_PATH, Reason("not_kubernetes", name=api.name, why=str(error)))
         await asyncio.sleep(backoff.failed())
 
 

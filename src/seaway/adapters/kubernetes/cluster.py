@@ -39,6 +39,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.facts import NO_FACTS, Facts
+from seaway.domain.reasons import in_cluster
 from seaway.domain.tenancy import DEFAULT
 
 LOGS_S = 20.0
@@ -127,8 +128,7 @@ class KubernetesCluster:
         Before that, node labels, devices and the objects of attempts are unknown.
         """
         if not self._health.complete:
-            why = self._health.unreachable_reason(0).removeprefix(f"{self.cluster}: ")
-            raise UnavailableError(f"{self.cluster}: {why}")
+            raise UnavailableError(in_cluster(self.cluster, self._health.unreachable_reason(0)))
         answer = await self._deployer.carry_out(command)
         removes = isinstance(command, Removal) or any(each.leaving for each in command.placements)
         if not (answer.done and removes):

@@ -43,6 +43,7 @@ from seaway.domain.deployment import ObjectDrift
 from seaway.domain.errors import UnavailableError
 from seaway.domain.facts import Facts
 from seaway.domain.network import Gateway, Link
+from seaway.domain.reasons import in_cluster
 from seaway.domain.tenancy import DEFAULT
 
 log = logging.getLogger(__name__)
@@ -189,8 +190,7 @@ class KarmadaBackends:
         give_up_s = monotonic() + FIRST_LIST_TIMEOUT_S
         while not self._health.has(MEMBERS.path):
             if monotonic() > give_up_s:
-                why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
-                raise UnavailableError(f"Karmada: {why}")
+                raise UnavailableError(in_cluster("Karmada", self._health.unreachable_reason(0)))
             sleep(LEFTOVER_CHECK_S)
         members = self._members.facts()
         with self._looking:

@@ -25,6 +25,7 @@ from seaway.application.ports.usage import Held, NodeUsage, Used
 from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason
 
 
 class FailureRates:
@@ -369,7 +370,7 @@ class SimulatedCluster:
         self._require_reachable()
         chance -= faults.hangs
         if 0 <= chance < faults.request_lost:
-            raise self._silence("the request was lost")
+            raise self._silence("request_lost")
         chance -= faults.request_lost
         return 0 <= chance < faults.answer_lost
 
@@ -378,14 +379,15 @@ class SimulatedCluster:
         if self._options.waits:
             self._changed.wait_for(lambda: self._closed or not (permanent or self._hangs), self._options.timeout_s)
         if permanent or self._hangs:
-            raise self._silence(f"no answer within {self._options.timeout_s:g} s")
+            raise self._silence("no_answer_within", limit=self._options.timeout_s)
 
     def _require_reachable(self) -> None:
         if self._cut or self._chances.unreachable:
-            raise self._silence("cannot be reached")
+            raise self._silence("not_reached")
 
-    def _silence(self, why: str) -> UnavailableError:
-        return UnavailableError(f"cluster {self.cluster!r}: {why} (simulated)", retry_after_s=1)
+    def _silence(self, why: str, **of: float) -> UnavailableError:
+        said = Reason("simulated_silence", cluster=self.cluster, text=Reason(why, **of))
+        return UnavailableError(said, retry_after_s=1)
 
     def _cut_over(self, _: None, due_ns: int) -> None:
         if self._cut_until_ns == due_ns:

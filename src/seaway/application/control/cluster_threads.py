@@ -17,6 +17,7 @@ from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
 from seaway.domain.backoff import backoff
 from seaway.domain.errors import InvariantError, UnavailableError
+from seaway.domain.reasons import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -266,7 +267,7 @@ class _Connection:
                 changes = self.backend.changes(cursor, self._watch_s)
             except UnavailableError as error:
                 failures += 1
-                self._publish_report(Unreachable(self.backend.cluster, str(error)))
+                self._publish_report(Unreachable(self.backend.cluster, reason_of(error)))
                 self._stopping.wait(self._pause_s(failures))
                 continue
             except Exception:

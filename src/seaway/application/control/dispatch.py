@@ -11,6 +11,7 @@ from seaway.application.ports.backend import Backend, Command
 from seaway.application.ports.clock import Clock
 from seaway.application.records import PendingCommand
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import reason_of
 
 
 class Dispatcher(Protocol):
@@ -104,7 +105,7 @@ class InPlace:
                 asked_ns = self._clock.monotonic_ns()
                 changes = backend.changes(self._cursors.get(name, ""), 0)
             except UnavailableError as error:
-                reports.append(Unreachable(name, str(error)))
+                reports.append(Unreachable(name, reason_of(error)))
                 continue
             self._cursors[name] = changes.cursor
             reports.append(Observation(name, changes, asked_ns))

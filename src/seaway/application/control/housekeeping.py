@@ -93,8 +93,7 @@ class Housekeeping:
             last_seen_s = (now_ns - live.last_seen_ns) / NS
             if last_seen_s > settings.stale_after_s and not live.reported_unreachable:
                 live.reported_unreachable = True
-                why = live.unreachable_reason.removeprefix(f"{live.name}: ") or "no answer"
-                log.warning("%s does not answer: %s", live.name, why)
+                log.warning("%s does not answer: %s", live.name, live.unreachable_reason or "no answer")
             if live.state is ClusterState.UP and last_seen_s > settings.stale_after_s:
                 self._state.fleet.set_state(live.name, ClusterState.STALE)
                 yield self._reported("cluster", Reason("stale", cluster=live.name, silent=round(last_seen_s)))

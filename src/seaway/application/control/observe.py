@@ -49,7 +49,7 @@ from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, Wo
 from seaway.domain.job_spec import ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.reasons import Reason, also, both
+from seaway.domain.reasons import Reason, also, both, without_cluster
 from seaway.domain.units import ranges
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Observer:
                     changes += self._received(report, news, known)
                 case Unreachable():  # housekeeping measures the duration
                     if live := self._state.fleet.clusters.get(report.cluster):
-                        live.unreachable_reason = report.reason
+                        live.unreachable_reason = without_cluster(report.cluster, report.reason)
         changes += [self._removed(key, clusters) for key, clusters in removed.items()]
         changes += [change for key, told_of in news.items() if (change := self._apply_verdict(key, told_of))]
         return changes

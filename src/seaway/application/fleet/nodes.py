@@ -338,7 +338,7 @@ def _cluster(
         gpu_memory_mib=sums.gpu_memory_mib,
         jobs=sums.jobs,
         orphans=orphans,
-        unreachable_reason="" if live.state is ClusterState.UP else live.unreachable_reason,
+        reason="" if live.state is ClusterState.UP else live.unreachable_reason,
         not_ready=reported.not_ready if reported else (),
         unhealthy=reported.unhealthy if reported else {},
     )

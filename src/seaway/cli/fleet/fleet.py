@@ -145,6 +145,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     from seaway.terminal.tables import Column, Rows
     from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
 
+    silent = [each for each in body["clusters"] if each["message"]]
     columns = (
         Column("CLUSTER", lambda each: each["name"]),
         Column("STATE", lambda each: state(each["state"])),
@@ -162,11 +163,12 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("LAST SEEN", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
         Column("ORPHANS", lambda each: str(len(each["orphans"])), right=True, wide=True, drop=9),
         Column("CORDON", cordoned, cut=True, drop=3),
-        *([Column("SILENCE", _silence, cut=True)] if not wide and any(map(_silence, body["clusters"])) else ()),
+        *([Column("SILENCE", lambda each: each["message"], cut=True)] if silent and not wide else ()),
     )
     rows = Rows(columns, body["clusters"], wide=wide)
-    whole_words = [Text(f"{each['name']}: {said}") for each in body["clusters"] if wide and (said := _silence(each))]
-    return Group(rows, "", *whole_words) if whole_words else rows
+    return (
+        Group(rows, "", *(Text(f"{each['name']}: {each['message']}") for each in silent)) if silent and wide else rows
+    )
 
 
 UNKNOWN = "-"
@@ -184,11 +186,6 @@ def _price(cluster: Body) -> str:
 def _hardware(cluster: Body) -> str:
     """Return the special hardware of a cluster."""
     return UNKNOWN if cluster["hardware"] is None else ", ".join(cluster["hardware"]) or "none"
-
-
-def _silence(cluster: Body) -> str:
-    """Return the reason why a cluster does not answer, without the cluster's name; empty from old servers."""
-    return str(cluster.get("unreachable_reason", "")).removeprefix(f"{cluster['name']}: ")
 
 
 def _nodes(body: Body, *, wide: bool) -> RenderableType:
@@ -226,12 +223,12 @@ def _with_reasons(
 
     named: dict[str, list[str]] = {}
     for each in things:
-        if reason := each.get("reason", ""):
+        if reason := each.get("message", ""):
             named.setdefault(reason, []).append(name(each))
     if not named:
         return Rows(columns, things, wide=wide)
     if not wide:
-        return Rows((*columns, Column("REASON", lambda each: each.get("reason", ""), cut=True)), things)
+        return Rows((*columns, Column("REASON", lambda each: each.get("message", ""), cut=True)), things)
     said = (
         f"{first}{f' and {len(others)} more' if others else ''}: {reason}" for reason, (first, *others) in named.items()
     )

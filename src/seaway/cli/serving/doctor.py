@@ -285,7 +285,7 @@ def _running(client: Client, url: str) -> Findings:
     yield Finding("server", Level.OK, f"{url} is ready; you are {who.name}, {who.role}")
     for each in client.body(clusters())["clusters"]:
         if each["state"] != "up":
-            text = each["unreachable_reason"] or f"no report since {each['last_seen_s']} s"
+            text = each["message"] or f"no report since {each['last_seen_s']} s"
             yield Finding(f"cluster {each['name']}", Level.ERROR, f"{each['state']}: {text}", "seaway fleet")
     if not client.body(gateways())["gateways"]:
         text = "no gateways: jobs with network bounds have no cluster"

@@ -160,7 +160,7 @@ class Painter:
             lines.append(words("NVLink island {number}", number=device.island))
         if device.used:
             lines.insert(3, words("Measured use: {used}", used=used_text(device.used, device, words)))
-        return "\n".join([*lines, *([device.reason] if device.reason else [])])
+        return "\n".join([*lines, *([words.plain(device)] if device.message else [])])
 
     def legend(self, slices: Iterable[AllocatedSlice]) -> list[Holder]:
         """Return the names with colours on a page."""

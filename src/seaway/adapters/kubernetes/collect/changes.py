@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.collect.pod_status import Wait
 from seaway.adapters.kubernetes.device_plugins.views import Problem, ProblemKind
 from seaway.application.ports.backend import ChangeLog
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import in_cluster
 
 UNREACHABLE_TIMEOUT_S = 10.0
 UNSCHEDULABLE_TIMEOUT_S = 5.0
@@ -186,7 +187,7 @@ class ChangeNotifier(Generic[K]):
             over = left_s <= 0 or self._closed
             if why := self._health.unreachable_reason(self._unreachable_timeout_s):
                 if over or not self._health.listing:
-                    raise UnavailableError(why if why.startswith(self._cluster) else f"{self._cluster}: {why}")
+                    raise UnavailableError(in_cluster(self._cluster, why))
             else:
                 found = self._log.since(cursor)
                 if found is None or found or over:

@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.connection.api import Api
 from seaway.adapters.kubernetes.connection.backoff import WakeSignal
 from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason, reason_of
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +192,7 @@ class Health:
                     continue
                 if self._missing or self._now_s() - each.since_s >= timeout_s:
                     return each.why
-            return f"{min(self._missing)} is being listed for the first time" if self._missing else ""
+            return Reason("listed_first", source=min(self._missing)) if self._missing else ""
 
     @property
     def age_s(self) -> float:
@@ -266,7 +267,7 @@ async def ping(api: Api, health: Health, random: Random, interval_s: float, wake
             health.ping_started()
             why = await _ping_failure(api)
         except UnavailableError as error:
-            why = str(error)
+            why = reason_of(error)
         if why:
             health.failed(SOURCE, why)
         else:
@@ -282,5 +283,5 @@ async def _ping_failure(api: Api) -> str:
     try:
         await api.get(SOURCE)
     except ApiError as error:
-        return str(error) if error.unauthorized else ""
+        return reason_of(error) if error.unauthorized else ""
     return ""

@@ -40,6 +40,7 @@ from seaway.adapters.kubernetes.objects.dra import ResourceClaim, ResourceSlice
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.adapters.kubernetes.templates.registry import KindName
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import in_cluster, reason_of
 
 
 class Involved(Part, frozen=True):
@@ -206,7 +207,7 @@ class KindInformers:
                         "%s: leftovers of templates of kind %s are not searched: %s", self.api.name, qualified, error
                     )
                 else:
-                    self.health.failed(LEFTOVERS, str(error))
+                    self.health.failed(LEFTOVERS, reason_of(error))
                     await backoff.pause()
         return []
 
@@ -226,7 +227,7 @@ class KindInformers:
 
 def _named(api: Api, error: Exception) -> str:
     """Describe an error with the server's name."""
-    return str(error) if isinstance(error, UnavailableError) else f"{api.name}: {error}"
+    return in_cluster(api.name, reason_of(error))
 
 
 NODES = Source("/api/v1/nodes", NodeObject)

@@ -35,6 +35,7 @@ from seaway.adapters.kubernetes.objects.decode import (
 )
 from seaway.adapters.kubernetes.templates.namespaces import Namespaces
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason, in_cluster, reason_of
 
 LIST_TIMEOUT_CALLS = 12
 """Timeout of a full list, as a multiple of a call's timeout. The idle timeout is that of a call."""
@@ -241,13 +242,12 @@ async def reflect(api: Api, source: Source[T], sink: Sink[T], health: Health, ba
             if await _should_stop(error, api, source, sink, health, backoff):
                 return
         except UnavailableError as error:
-            health.failed(source.name, str(error), optional=source.skippable)
+            health.failed(source.name, reason_of(error), optional=source.skippable)
             await backoff.pause(error.retry_after_s if error.retry_after_s > RETRY_AFTER_S else 0)
         except UndecodableError as error:
             position.version = ""
-            health.failed(
-                source.name, f"{api.name} does not answer like Kubernetes: {error}", optional=source.skippable
-            )
+            why = Reason("not_kubernetes", name=api.name, why=str(error))
+            health.failed(source.name, why, optional=source.skippable)
             await backoff.pause()
         except Exception as error:  # a bug must not end the view of a cluster
             position.version = ""
@@ -275,7 +275,7 @@ async def _should_stop(
 ) -> bool:
     """Handle a refusal and wait for the next try; return whether to stop."""
     if not await _can_skip(error, api, source, sink, health):
-        health.failed(source.name, f"{api.name}: {error}", optional=source.skippable)
+        health.failed(source.name, in_cluster(api.name, reason_of(error)), optional=source.skippable)
         await backoff.pause()
         return False
     if source.versioned and error.missing:

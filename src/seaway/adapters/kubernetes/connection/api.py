@@ -29,6 +29,7 @@ from seaway.adapters.kubernetes.connection.responses import (
 )
 from seaway.adapters.kubernetes.connection.session import Session
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason, in_cluster, reason_of
 
 log = logging.getLogger(__name__)
 
@@ -295,7 +296,7 @@ class Api:
     def _error(self, status: int, retry_after: str, body: bytes) -> Exception:
         error = error_of(status, body)
         if error.status in TRANSIENT_STATUSES:
-            return UnavailableError(f"{self.name}: {error}", retry_after_s=_wait_s(retry_after))
+            return UnavailableError(in_cluster(self.name, reason_of(error)), retry_after_s=_wait_s(retry_after))
         return error
 
     @asynccontextmanager
@@ -304,15 +305,13 @@ class Api:
         try:
             yield
         except TimeoutError:
-            raise UnavailableError(
-                f"{self.name}: did not answer {method} {path} in time", retry_after_s=RETRY_AFTER_S
-            ) from None
+            late = in_cluster(self.name, Reason("not_answered", method=method, path=path))
+            raise UnavailableError(late, retry_after_s=RETRY_AFTER_S) from None
         except (aiohttp.ClientError, OSError) as error:
-            why = _error_text(error)
-            where = f" at {self._session.address}" if self._session else ""
-            raise UnavailableError(
-                f"{self.name}: cannot be reached{where}: {why}", retry_after_s=RETRY_AFTER_S
-            ) from None
+            why = Reason("not_reached", why=_error_text(error))
+            if self._session:
+                why = Reason("not_reached_at", address=self._session.address, why=_error_text(error))
+            raise UnavailableError(in_cluster(self.name, why), retry_after_s=RETRY_AFTER_S) from None
 
     async def _auth_headers(self) -> dict[str, str]:
         """Return the authorization headers."""
@@ -345,7 +344,7 @@ class Api:
         try:
             found = await self._read_in_thread(read)
         except (RejectedError, UnavailableError) as error:
-            self._credentials_error = str(error)
+            self._credentials_error = reason_of(error)
             self._renewal_limit.failed()
             raise UnavailableError(self._credentials_error) from None
         self._credentials_error = ""
@@ -358,7 +357,7 @@ class Api:
         affected.
         """
         if self._reading is not None and not self._reading.done():
-            raise UnavailableError(f"{self.name}: no credentials: the exec plugin of its kubeconfig does not end")
+            raise UnavailableError(in_cluster(self.name, Reason("exec_does_not_end")))
         self._reading = begun = in_thread(read)
         reading: asyncio.Future[Read] = asyncio.wrap_future(begun)
         reading.add_done_callback(
@@ -369,7 +368,7 @@ class Api:
             self._credentials.end()
             await asyncio.wait([reading], timeout=TERMINATION_TIMEOUT_S)
         if not done and (not reading.done() or reading.exception()):  # else use the result
-            raise UnavailableError(f"{self.name}: its user was not determined within {CREDENTIALS_TIMEOUT_S:g} s")
+            raise UnavailableError(in_cluster(self.name, Reason("user_unknown", limit=CREDENTIALS_TIMEOUT_S)))
         return reading.result()
 
     async def _get_session(self, rejected: Session | None = None) -> Session:

@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 from seaway.adapters.kubernetes.connection.contexts import cluster_of, read_kubeconfig, user_of
 from seaway.adapters.kubernetes.connection.exec_plugins import ExecCredential, ExecPlugins
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason
 
 MIN_S = 1.0
 MAX_S = 30.0
@@ -258,7 +259,7 @@ class Credentials:
                 return f"Bearer {self._renewed(given).token}"
             header = self._read.get_api_key_with_prefix(KEY) if self._read else ""
             if said:
-                raise UnavailableError(f"{self._source} gives no credentials: {_short(said[0])}")
+                raise UnavailableError(Reason("no_credentials", source=self._source, why=_short(said[0])))
         return str(header or "")
 
     def end(self) -> None:
@@ -289,7 +290,7 @@ class Credentials:
             self._given = self._run(read_kubeconfig(self._file)) or given
         except (RejectedError, _NoCredentialsError) as error:
             self._renewing.failed()
-            why = f"{self._source} gives no credentials: {_short(error)}"
+            why = Reason("no_credentials", source=self._source, why=_short(error))
             if datetime.now(UTC) >= given.expires_at:
                 raise UnavailableError(why) from None
             log.warning(

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+from seaway.domain.reasons import Reason
 
 MAX_MESSAGE_LENGTH = 1000
 
@@ -103,13 +104,12 @@ def error_of(status: int, body: bytes) -> ApiError:
     except msgspec.MsgspecError:
         said = _Status(message=body[:MAX_MESSAGE_LENGTH].decode("utf-8", "replace").strip())
     message = said.message or responses.get(status) or "no reason was given"
-    if message.startswith("<"):
-        message = f"it answers {status} with a web page; is that the address of a Kubernetes API server?"
-    if status == HTTPStatus.UNAUTHORIZED:
-        message = f"Seaway's credentials are not accepted there ({message}): they are wrong, or have expired"
     if _is_unreadable(status, said.reason, message):
         return ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", message[:MAX_MESSAGE_LENGTH])
-    return ApiError(status, said.reason, message[:MAX_MESSAGE_LENGTH])
+    message = Reason("web_page", status=status) if message.startswith("<") else message[:MAX_MESSAGE_LENGTH]
+    if status == HTTPStatus.UNAUTHORIZED:
+        message = Reason("credentials_refused", text=message)
+    return ApiError(status, said.reason, message)
 
 
 def _is_unreadable(status: int, reason: str, message: str) -> bool:

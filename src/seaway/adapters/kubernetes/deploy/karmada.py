@@ -19,6 +19,7 @@ from seaway.adapters.kubernetes.templates.registry import Templates, render
 from seaway.application.ports.backend import Answer, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import in_cluster
 
 NAME = "Karmada"
 
@@ -103,8 +104,7 @@ class KarmadaDeployer(Deployer):
 
     def _require_listed(self) -> None:
         if not self._health.complete:
-            why = self._health.unreachable_reason(0).removeprefix("Karmada: ")
-            raise UnavailableError(f"Karmada: {why}")
+            raise UnavailableError(in_cluster("Karmada", self._health.unreachable_reason(0)))
 
     async def carry_out(self, command: Command) -> Answer:
         """Execute a command; raise the errors of `Deployer.carry_out`.

@@ -91,7 +91,7 @@ def _problems(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
                 what = words("{cluster} does not answer", cluster=each.name)
             since = (datetime.now(UTC) - timedelta(seconds=each.last_seen_s)).isoformat()
             acknowledged = known.get((CLUSTER_UNREACHABLE, each.name), {})
-            yield _alert(level, what, _fleet_of(each.name), each.unreachable_reason) | acknowledged | {"since": since}
+            yield _alert(level, what, _fleet_of(each.name), words.coded(each)) | acknowledged | {"since": since}
     others = [each for each in wrong if each.name not in (CLUSTER_UNREACHABLE, AGENT_LOST)]
     yield from (_past(each, words) for each in others if each.severity != "info")
     for agent in seen.agents.agents if seen.agents else ():

@@ -162,7 +162,7 @@ def _slices(devices: Iterable[DeviceOut]) -> list[AllocatedSlice]:
 def _legend(paint: Painter, devices: Sequence[DeviceOut]) -> dict[str, Any]:
     return _names(paint, _slices(devices)) | {
         "free": bool(devices),
-        "closed": any(each.reason for each in devices),
+        "closed": any(each.message for each in devices),
         "measured": any(each.used for each in devices),
     }
 
@@ -295,7 +295,7 @@ class _FleetPage:
         self._strip.show_of([self._clusters], lambda: {"clusters": self._clusters, "chosen": chosen}, chosen)
         of = next((each for each in self._clusters if each.name == chosen), None)
         if of:
-            self._closing.show(chosen, "", of.cordon, of.unreachable_reason, of.jobs)
+            self._closing.show(chosen, "", of.cordon, self.visit.words.coded(of), of.jobs)
         else:
             self._closing.show(chosen, "", None, "", there=False)
         self._facts.show(of)

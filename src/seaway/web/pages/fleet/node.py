@@ -44,7 +44,7 @@ async def build(visit: Visit) -> None:
         slices = [held for device in node.devices for held in device.slices]
         paint = painter(words, JOB, slices)
         head.show(node=node)
-        closing.show(cluster, name, node.cordon, node.reason, node.jobs)
+        closing.show(cluster, name, node.cordon, words.coded(node), node.jobs)
         cards.show(node=node, paint=paint)
 
     await visit.follow(call, callback)
