@@ -68,7 +68,7 @@ def test_a_node_port_is_reached_at_a_node_and_its_service_keeps_its_name(made: C
     """The address is that of a node, an external one as soon as there is one; each attempt has the same service."""
     with serving(made, Expose(ServiceType.NODE_PORT)) as (world, job):
         member = world.members["alpha"]
-        world.wait(lambda: any("no node of the cluster reports" in each.note for each in seen(world, job)), "a reason")
+        world.wait(lambda: any("no node of the cluster" in each.reason for each in seen(world, job)), "a reason")
         (service,) = member.list(SERVICES, SPACE)
         port = service["spec"]["ports"][0]["nodePort"]
         kinds = (("InternalIP", "10.0.0.1"), ("ExternalIP", "192.0.2.1"))
@@ -93,7 +93,7 @@ def test_a_load_balancer_is_reached_once_it_has_an_address(made: Callable[[], Wo
     """Until the cluster assigns an address, a reason is shown; then the address is shown and reported."""
     with serving(made, Expose(ServiceType.LOAD_BALANCER)) as (world, job):
         member = world.members["alpha"]
-        world.wait(lambda: any("has not assigned" in each.note for each in seen(world, job)), "the reason")
+        world.wait(lambda: any("has not assigned" in each.reason for each in seen(world, job)), "the reason")
         (service,) = member.list(SERVICES, SPACE)
         status = {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}
         member.patch(SERVICES, SPACE, service["metadata"]["name"], {"status": status}, "status")
@@ -117,7 +117,7 @@ def test_a_host_name_is_reached_once_a_controller_accepts_it(
     with serving(made, Expose(by, "chat.apps.example.com")) as (world, job):
         member = world.members["alpha"]
         world.wait(lambda: bool(member.list(kind, SPACE)), "the route")
-        world.wait(lambda: any("has accepted it yet" in each.note for each in seen(world, job)), "the reason")
+        world.wait(lambda: any("has accepted it yet" in each.reason for each in seen(world, job)), "the reason")
         (route,) = member.list(kind, SPACE)
         member.patch(kind, SPACE, route["metadata"]["name"], {"status": status}, "status")
         url = "https://chat.apps.example.com"

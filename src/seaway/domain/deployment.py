@@ -193,14 +193,14 @@ class Endpoint:
         ``host:port``, or a URL for HTTP by host name; empty while the cluster has not assigned one.
     port
         The port of the job.
-    note
+    reason
         Reason why clients outside the cluster cannot use it, or a condition for it, one clause; empty for none.
     """
 
     address: str
     port: int
     reach: Reach
-    note: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

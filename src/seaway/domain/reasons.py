@@ -306,6 +306,7 @@ TEXTS: Mapping[str, str] = {
     "not_kubernetes": "{name} does not answer like Kubernetes",
     "simulated_silence": "cluster {cluster!r}: {text} (simulated)",
     "request_lost": "the request was lost",
+    "answer_lost": "the answer was lost",
     "device_unhealthy": "not healthy, says {source}",
     "not_served": "registered, but allocatable {resource} is 0: the plugin does not run",
     "renamed_or_not_served": (
@@ -576,7 +577,7 @@ class _Count(int):
     """Number with thousands separators, and with a word that is the format."""
 
     def __format__(self, form: str) -> str:
-        if form and not form[0].isalpha():
+        if form and (len(form) == 1 or not form[0].isalpha()):
             return format(int(self), form)
         return f"{int(self):,}{f' {form}' if form else ''}{'s' if form and self != 1 else ''}"
 

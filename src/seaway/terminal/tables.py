@@ -316,7 +316,7 @@ def _standby(standby: Body | None) -> str:
         return f"this is the standby of job {standby['other']}"
     where = f" in {', '.join(standby['clusters'])}" if standby["clusters"] else ""
     job = f", job {standby['other']}" if standby["other"] else ""
-    reason = f": {standby['reason']}" if standby["reason"] and not where else ""
+    reason = f": {standby['message']}" if standby["message"] and not where else ""
     return f"{standby['mode']}{', ' if standby['state'] else ''}{standby['state']}{where}{job}{reason}"
 
 
@@ -379,7 +379,7 @@ ENDPOINT_COLUMNS = (
     Column("ADDRESS", lambda each: each["address"] or NONE),
     Column("FROM", lambda each: REACH[each["reach"]]),
     Column("CLUSTER", lambda each: each["cluster"], drop=1),
-    Column("NOTE", lambda each: each["note"], cut=True, drop=2),
+    Column("NOTE", lambda each: each["message"], cut=True, drop=2),
 )
 """Columns of the addresses of a job's ports."""
 

@@ -106,8 +106,9 @@ class EndpointOut(Shown):
     """Clients that can use it: those outside the cluster, those that reach its nodes, its pods, replicas of a ring in
     other clusters, or none yet.
     """
-    note: str
+    message: str
     """Reason why clients outside the cluster cannot use it, or a condition for it; empty for none."""
+    reason: CodeOut
 
 
 class SliceUseOut(Shown):
@@ -201,8 +202,9 @@ class StandbyOut(Shown):
     """Clusters of the standby; with a cold one, a cluster with room for it. Only in the answer for a single job."""
     state: str
     """State of the standby: that of its job, or `verified` or `no place` if it is cold; only for a single job."""
-    reason: str
+    message: str
     """Reason for the state; only for a single job."""
+    reason: CodeOut
     endpoints: list[EndpointOut]
     """Addresses of the standby, for health checks; only for a single job."""
 
@@ -400,7 +402,8 @@ class ObservedReplica(Shown):
     pod: str
     """Pod of the replica, `namespace/pod`; empty before it exists."""
     containers: list[ObservedContainer]
-    reason: str
+    message: str
+    reason: CodeOut
 
 
 class ObservedWorkload(Shown):
@@ -412,8 +415,9 @@ class ObservedWorkload(Shown):
     """Addresses of the workload's ports with the widest reach, `host:port,port`; empty without one."""
     endpoints: list[EndpointOut]
     """Addresses of the workload's ports, those with the widest reach first."""
-    reason: str
-    drift: list[str]
+    message: str
+    reason: CodeOut
+    drift: list[CodedOut]
     """Changes of others to its objects in the cluster."""
     replicas: list[ObservedReplica]
 
@@ -517,7 +521,7 @@ def standby_fields(job: JobRecord) -> dict[str, Any]:
         "switched_at": moment_or_none(pair.switched_ns),
         "clusters": [],
         "state": "",
-        "reason": "",
+        **with_message(""),
         "endpoints": [],
     }
 
@@ -588,7 +592,7 @@ def endpoint_fields(copy: Workload) -> list[dict[str, Any]]:
             "port": each.port,
             "address": each.address,
             "reach": each.reach.value,
-            "note": each.note,
+            **with_message(each.reason),
         }
         for each in copy.endpoints
     ]
@@ -611,7 +615,8 @@ def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
         ObservedWorkload,
         copy,
         endpoints=endpoint_fields(copy),
-        drift=[each.text for each in copy.drift],
+        **with_message(copy.reason),
+        drift=[coded(each.text) for each in copy.drift],
         replicas=[
             {
                 "replica": each.replica,
@@ -628,7 +633,7 @@ def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
                     }
                     for container in each.containers
                 ],
-                "reason": each.reason,
+                **with_message(each.reason),
             }
             for each in copy.replicas
             if each.replica in replicas

@@ -19,7 +19,7 @@ from seaway.wire.job_in import JobIn
 
 def endpoint(address: str, reach: str = "outside", port: int = 8888) -> dict[str, Any]:
     """Return an address of a job."""
-    return {"cluster": "a", "port": port, "address": address, "reach": reach, "note": ""}
+    return {"cluster": "a", "port": port, "address": address, "reach": reach, "message": ""}
 
 
 def test_options_override_a_file_and_both_the_template(tmp_path: Path) -> None:

@@ -23,16 +23,16 @@ def rows(workloads: list[dict[str, Any]], *, wide: bool = True) -> list[list[str
 
 def replica(number: int, pod: str, *containers: dict[str, Any]) -> dict[str, Any]:
     """Make what a cluster tells of a replica."""
-    return {"replica": number, "phase": "running", "node": "n", "pod": pod, "containers": [*containers], "reason": ""}
+    return {"replica": number, "phase": "running", "node": "n", "pod": pod, "containers": [*containers], "message": ""}
 
 
 def copy(*replicas: dict[str, Any]) -> dict[str, Any]:
     """Make what a cluster tells of a job."""
-    at = {"address": "", "endpoints": [ENDPOINT], "drift": ["services/sw was deleted"]}
-    return {"cluster": "alpha", "phase": "running", "reason": "", **at, "replicas": [*replicas]}
+    at = {"address": "", "endpoints": [ENDPOINT], "drift": [{"message": "services/sw was deleted"}]}
+    return {"cluster": "alpha", "phase": "running", "message": "", **at, "replicas": [*replicas]}
 
 
-ENDPOINT = {"cluster": "alpha", "port": 80, "address": "192.0.2.1:30080", "reach": "nodes", "note": "internal"}
+ENDPOINT = {"cluster": "alpha", "port": 80, "address": "192.0.2.1:30080", "reach": "nodes", "message": "internal"}
 
 
 def test_every_address_says_who_reaches_it() -> None:
@@ -74,7 +74,7 @@ def test_every_container_has_a_row_with_its_ports_and_devices() -> None:
     assert not rows(workloads, wide=False)
 
 
-STANDBY = {"role": "active", "mode": "warm", "other": "s1", "state": "running", "reason": "", "clusters": ["beta"]}
+STANDBY = {"role": "active", "mode": "warm", "other": "s1", "state": "running", "message": "", "clusters": ["beta"]}
 SWITCH = {"left": "gamma", "lost_at": "2026-11-21T10:00:00Z", "switched_at": "2026-11-21T10:01:02.5Z"}
 
 
@@ -96,5 +96,5 @@ def test_a_service_shows_its_standby_and_the_latest_switch() -> None:
     assert "192.0.2.1:30080" in text
     assert "this is the standby of job s1" in shown({"role": "standby"})
     assert "cold, no place: too small" in shown(
-        {"mode": "cold", "state": "no place", "reason": "too small", "other": "", "clusters": []}
+        {"mode": "cold", "state": "no place", "message": "too small", "other": "", "clusters": []}
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from seaway.domain.reasons import Reason
 from seaway.web.fragment import written
 from seaway.web.reasons import by_node
 from seaway.web.words import Words, words_of
@@ -23,7 +24,7 @@ from seaway.wire.job_out import (
     PlacementOut,
     SliceOut,
 )
-from seaway.wire.message import CodedOut, CodeOut
+from seaway.wire.message import CodedOut, CodeOut, coded, with_message
 
 
 def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
@@ -54,30 +55,38 @@ def places(latest: AttemptOut, seen: dict[int, tuple[ObservedWorkload, ObservedR
 def test_a_replica_that_no_one_reports_has_a_place_and_nothing_else_is_known() -> None:
     """While its cluster is lost, dashes stand for its state, its pod and its containers."""
     container = ObservedContainer(name="main", ports=[80], devices=[])
-    shown = ObservedReplica(replica=0, phase="running", node="n0", pod="s/p", containers=[container], reason="")
-    copy = ObservedWorkload(
-        cluster="a", phase="running", address="", endpoints=[], drift=[], reason="", replicas=[shown]
-    )
+    none_given: dict[str, Any] = {"phase": "running", "message": "", "reason": CodeOut(code="", params={})}
+    shown = ObservedReplica(replica=0, node="n0", pod="s/p", containers=[container], **none_given)
+    copy = ObservedWorkload(cluster="a", address="", endpoints=[], drift=[], replicas=[shown], **none_given)
     some = places(placed(2), {0: (copy, shown)}, Words())
     assert (some.count("–"), "main" in some) == (3, True)
     none = places(placed(2), {}, Words())
     assert (none.count("–"), "n0" in none, "n1" in none) == (6, True, True)
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "anywhere"), ("zh", "集群外部")])
-def test_addresses_say_who_reaches_them(language: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", ("anywhere", "no Gateway has accepted it yet", "services/sw was deleted")),
+        ("zh", ("集群外部", "尚无 Gateway 接受它", "services/sw 已被删除")),
+    ],
+)
+def test_addresses_say_who_reaches_them(language: str, said: tuple[str, ...]) -> None:
     """A URL for clients outside is a link; an address that does not exist yet has its reason; changes are listed."""
-    url, why = "https://chat.example.com", "no Gateway has accepted it yet"
+    url, deleted = "https://chat.example.com", coded(Reason("object_deleted", name="services/sw"))
+    address: dict[str, Any] = {"cluster": "a", "port": 80}
     endpoints = [
-        EndpointOut(cluster="a", port=80, address=url, reach="outside", note=""),
-        EndpointOut(cluster="a", port=80, address="", reach="none", note=why),
+        EndpointOut.model_validate({**address, "address": url, "reach": "outside", **with_message("")}),
+        EndpointOut.model_validate(
+            {**address, "address": "", "reach": "none", **with_message(Reason("route_not_accepted"))}
+        ),
     ]
-    job, drift = JobOut.model_construct(replicas=1), [("a", "services/sw was deleted")]
+    job, drift = JobOut.model_construct(replicas=1), [("a", CodedOut.model_validate(deleted))]
     parts: dict[str, Any] = {"earlier": [], "endpoints": endpoints, "drift": drift, "seen": {}, "first": 0, "most": 50}
     parts |= {"topology": [], "spread": False}
     shown = written("job_places", words_of(language), job=job, latest=placed(1), **parts)
     assert f'href="{url}"' in shown
-    assert all(each in shown for each in (said, why, "services/sw was deleted"))
+    assert all(each in shown for each in said)
 
 
 @pytest.mark.parametrize(

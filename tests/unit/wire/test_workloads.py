@@ -18,7 +18,8 @@ def test_a_copy_says_where_it_answers_and_what_runs_it() -> None:
     copy = Workload("01k9zj5q8e0ab", 1, "alpha", WorkloadPhase.RUNNING, (replica,), endpoints=endpoints)
     shown = ObservedWorkload.model_validate(copy_fields(copy, range(1)))
     assert (shown.cluster, shown.phase, shown.address) == ("alpha", "running", "192.0.2.7:30080,30090")
-    assert (shown.endpoints[0].cluster, shown.endpoints[0].reach, shown.endpoints[0].note) == ("alpha", "nodes", "so")
+    first = shown.endpoints[0]
+    assert (first.cluster, first.reach, first.message) == ("alpha", "nodes", "so")
     assert [each.pod for each in shown.replicas] == ["seaway/sw-a-0"]
     assert [(each.name, each.ports, each.devices) for each in shown.replicas[0].containers] == [
         ("main", [8080, 9090], ["GPU-1", "GPU-2"]),

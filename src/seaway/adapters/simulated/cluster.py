@@ -205,7 +205,7 @@ class SimulatedCluster:
             with self._acting() as now_ns:
                 answers = [self._carry_out(command, now_ns) for command in commands]
             if lost:
-                raise self._silence("the answer was lost")
+                raise self._silence("answer_lost")
             return answers
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from seaway.domain.deployment import (
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.job_spec import ServiceType
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 
 NAMESPACE, CONTAINER = "default", "main"
 """Namespace of all pods, and name of their only container."""
@@ -169,7 +170,7 @@ def _endpoints(made: Created, cluster: str) -> tuple[Endpoint, ...]:
     )
     name = service_name(service)
     if kind is ServiceType.CLUSTER_IP:
-        why = f"it is a {kind.value}: only pods of the cluster reach it"
+        why = Reason("inside_only", type=kind.value)
         return tuple(Endpoint(f"{name}.{domain}:{port}", port, Reach.CLUSTER, why) for port in made.ports)
     if kind.by_host:
         found = tuple((f"http://{made.expose.host or f'{service}.{domain}'}", port) for port in made.ports[:1])

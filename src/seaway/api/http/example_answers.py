@@ -47,14 +47,14 @@ _KNOWN_LINK = {
 }
 _SLICE = {"uuid": "GPU-1", "memory_mib": 22_888, "core_milli": 300, "mig_profile": "", "mig_start": -1}
 _PLACEMENT = {"replica": 0, "cluster": "berlin", "node": "node-1", "slices": [_SLICE]}
-_ENDPOINT = {"cluster": "berlin", "port": 8080, "address": "192.0.2.7:31337", "reach": "outside", "note": ""}
+_ENDPOINT = {"cluster": "berlin", "port": 8080, "address": "192.0.2.7:31337", "reach": "outside", **with_message("")}
 _COPY = {
     "cluster": "berlin",
     "phase": "running",
     "address": "192.0.2.7:31337",
     "endpoints": [_ENDPOINT],
     "drift": [],
-    "reason": "",
+    **with_message(""),
     "replicas": [
         {
             "replica": 0,
@@ -65,7 +65,7 @@ _COPY = {
                 {"name": "main", "ports": [8080], "devices": ["GPU-1"]},
                 {"name": "proxy", "ports": [15001], "devices": []},
             ],
-            "reason": "",
+            **with_message(""),
         }
     ],
 }

@@ -32,6 +32,7 @@ from seaway.domain.errors import (
 )
 from seaway.domain.job_state import JobState
 from seaway.wire.job_out import endpoint_fields, job_fields
+from seaway.wire.message import with_message
 from seaway.wire.problem import MEDIA_TYPE, problem_fields
 from seaway.wire.reading import message_of
 
@@ -103,7 +104,7 @@ def job_reply(
     fields = {**job_fields(job, counts), "endpoints": _endpoints(workloads)}
     if standby:
         fields["endpoints"] = _endpoints(standby.serving)
-        more = {"clusters": list(standby.clusters), "state": standby.state, "reason": standby.reason}
+        more = {"clusters": list(standby.clusters), "state": standby.state, **with_message(standby.reason)}
         fields["standby"] |= {**more, "endpoints": _endpoints(standby.workloads)}
     return json_reply(fields, status, {"etag": tag(job), **(headers or {})})
 

@@ -299,7 +299,7 @@ class Housekeeping:
         silent = ", ".join(each for each in unsent if each not in waiting)
         self._state.stages.became(attempt, tuple(unsent), Deployed.LATE)
         copy = self._state.seen[key[:2]].get(home)
-        notes = [each.note for each in copy.endpoints if each.reach is Reach.NONE and each.note] if copy else []
+        notes = [each.reason for each in copy.endpoints if each.reach is Reach.NONE and each.reason] if copy else []
         waited = round(in_all_s)
         reason: str = Reason("not_confirmed", clusters=silent, waited=waited)
         if not silent:

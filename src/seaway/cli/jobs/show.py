@@ -64,7 +64,8 @@ def _picture(body: Body, ran: Body, *, wide: bool) -> RenderableType:
     shown: list[RenderableType] = [facts({**body, "expected_end": ends})]
     if endpoints := addresses(body) if body.get("standby") else [each for it in workloads for each in it["endpoints"]]:
         shown += ["", Rows(ENDPOINT_COLUMNS, endpoints, wide=wide)]
-    shown += [f"[yellow]changed in {copy['cluster']}:[/yellow] {each}" for copy in workloads for each in copy["drift"]]
+    drift = [(copy["cluster"], each["message"]) for copy in workloads for each in copy["drift"]]
+    shown += [f"[yellow]changed in {cluster}:[/yellow] {change}" for cluster, change in drift]
     if ran.get("ring"):
         shown += ["", ring(ran["ring"], wide=wide)]
     if attempts:

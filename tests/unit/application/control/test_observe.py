@@ -75,7 +75,7 @@ def test_addresses_for_clients_outside_are_events_of_a_running_job() -> None:
     made.plane.run(5)
     assert (len(reported(outside)), reported(inside), made.job(outside).version) == (1, [], version)
     (copy,) = made.plane.overview.workloads(made.job(inside))
-    assert [(each.reach, bool(each.note)) for each in copy.endpoints] == [(Reach.CLUSTER, True)]
+    assert [(each.reach, bool(each.reason)) for each in copy.endpoints] == [(Reach.CLUSTER, True)]
 
 
 def test_a_cluster_whose_port_of_nodes_is_taken_rejects_a_job() -> None:

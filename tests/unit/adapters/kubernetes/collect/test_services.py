@@ -64,7 +64,7 @@ def test_a_service_has_addresses_for_those_who_reach_it(
     reported = widest_first(endpoints(read(ServiceObject, spec, status), lambda: host))
     assert [(each.address, each.reach.value) for each in reported] == found
     for each in reported:
-        assert each.note or each.reach.value in ("outside", "cluster")
+        assert each.reason or each.reach.value in ("outside", "cluster")
 
 
 AT_NODE = {"type": "NodePort", "ports": [{"port": 29500, "nodePort": 31337}]}
@@ -91,13 +91,13 @@ def test_rank_0_of_a_ring_has_one_address_for_other_clusters(
     service = read(ServiceObject, spec, status, **{"seaway.io/rank-0": "true"})
     (only,) = endpoints(service, lambda: host, ip)
     assert (only.address, only.reach.value) == found
-    assert only.note or only.address
+    assert only.reason or only.address
 
 
 def test_only_a_name_in_the_cluster_says_that_nothing_else_reaches_it() -> None:
     """The only address of a ClusterIP tells that clients outside do not reach it."""
     (only,) = endpoints(read(ServiceObject, {"ports": [{"port": 80}]}), lambda: None)
-    assert only.note == "it is a ClusterIP: only pods of the cluster reach it"
+    assert only.reason == "it is a ClusterIP: only pods of the cluster reach it"
 
 
 RULES = {
@@ -117,7 +117,7 @@ def test_an_ingress_answers_by_its_host_name(
 ) -> None:
     """The URL has the host and the scheme of its TLS; until a controller accepts the Ingress, no client reaches it."""
     (only,) = endpoints(read(IngressObject, spec, status), lambda: None)
-    assert (only.address, only.reach.value, only.note, only.port) == (*found, 80)
+    assert (only.address, only.reach.value, only.reason, only.port) == (*found, 80)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_route_answers_once_a_gateway_accepts_it(conditions: list[dict[str, st
     """A refusal of the Gateway is reported in its words."""
     spec = {"hostnames": ["chat.example.com"], "rules": [{"backendRefs": [{"name": "sw", "port": 80}]}]}
     (only,) = endpoints(read(RouteObject, spec, {"parents": [{"conditions": conditions}]}), lambda: None)
-    assert (only.address, only.reach.value, only.note) == ("http://chat.example.com", reach, note)
+    assert (only.address, only.reach.value, only.reason) == ("http://chat.example.com", reach, note)
 
 
 def test_the_external_address_of_a_node_precedes_its_internal_one() -> None:
