@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from seaway.application.monitoring.alerts import Alert
 from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
-from seaway.wire.message import Incoming, Shown
+from seaway.wire.message import CodeOut, Incoming, Shown, with_message
 
 
 class AlertOut(Shown):
@@ -24,8 +24,9 @@ class AlertOut(Shown):
     guarantee or at its limit, its longest wait.
     """
     bound: float
-    reason: str = ""
-    """Reason in words, such as the error of the database; empty if the value says all."""
+    message: str
+    """The alert in words, with its object and figure, and the reason if it is known."""
+    reason: CodeOut
     nodes: list[str] = Field(default_factory=list)
     """Affected nodes of the cluster, the first ten; empty if the alert is not about nodes or their GPUs."""
     since: str
@@ -57,7 +58,7 @@ def alert_fields(alert: Alert) -> dict[str, Any]:
         "of": alert.of,
         "value": round(alert.value, 3),
         "bound": alert.rule.bound,
-        "reason": alert.reason,
+        **with_message(alert.reason),
         "nodes": list(alert.nodes),
         "since": moment(alert.since_ns),
         "acknowledged_by": known.actor if known else "",

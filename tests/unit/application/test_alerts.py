@@ -413,7 +413,10 @@ def test_faults_are_reported_at_once_and_clear_with_their_end() -> None:
         ("SeawayGPUsUnhealthy", "a", 3),
         ("SeawayAgentLost", "gw-a", 1),
     ]
-    assert [each.reason for each in world.alerts.wrong()][:2] == ["the disk under the database is full", ""]
+    assert [each.reason for each in world.alerts.wrong()][:2] == [
+        "The database does not store changes. New jobs are refused: the disk under the database is full",
+        "b does not answer",
+    ]
     world.broken, world.lost, world.faults = {}, set(), Faults()
     assert world.go_on() == []
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.monitoring.conditions import EVERY_S, Conditions, Finding, Sources
-from seaway.application.monitoring.rules import ALL, STORE_FAILS, Rule
+from seaway.application.monitoring.rules import ALL, MINUTE_S, STORE_FAILS, Rule
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Acknowledgement
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError, UnknownError
+from seaway.domain.reasons import Param, Reason
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,9 @@ RESTORE_S = 120
 AT_ONCE_S = 1.5
 """Seconds between two evaluations of the rules that need no duration."""
 
+NAMED_NODES = 3
+"""Maximum number of nodes in the text of an alert."""
+
 Key = tuple[str, str]
 """Name of a rule, and its object."""
 
@@ -37,7 +40,7 @@ class Alert:
 
     Attributes
     ----------
-    of, value, reason, nodes
+    of, value, why, nodes
         Object and figure, as in `Finding`.
     since_ns
         Wall-clock time at which the figure exceeded the threshold.
@@ -49,14 +52,30 @@ class Alert:
     of: str
     value: float
     since_ns: int
-    reason: str = ""
-    nodes: Sequence[str] = ()
+    why: str = ""
+    nodes: tuple[str, ...] = ()
     acknowledged: Acknowledgement | None = None
 
     @property
     def key(self) -> Key:
         """Name of the rule, and the object."""
         return self.rule.name, self.of
+
+    @property
+    def reason(self) -> Reason:
+        """The alert in words, with its object and figure. It names a few nodes."""
+        rule, why = self.rule, self.why
+        params: dict[str, Param] = dict(zip(rule.of.split("/"), self.of.split("/", 1), strict=True)) if rule.of else {}
+        match rule.figure:
+            case "count":
+                params["count"] = round(self.value)
+            case "waited_s" | "off_s":
+                params[rule.figure] = round(self.value / MINUTE_S) * MINUTE_S
+            case "share" | "percent" | "takes":
+                params[rule.figure] = round(self.value, 3)
+        if self.nodes:
+            why = Reason("and_others" if len(self.nodes) > NAMED_NODES else "names", names=self.nodes[:NAMED_NODES])
+        return Reason(rule.name, **params, **({"why": why} if why else {}))
 
 
 class Alerts:
@@ -121,7 +140,7 @@ class Alerts:
         past = self._past | {(each.rule, each.of): each for each in self._conditions.faults(now_ns)}
         self._since = {key: self._since.get(key, begun) for key in past}
         found = [
-            Alert(*key, past[key].value, wall_ns, past[key].reason, past[key].nodes)
+            Alert(*key, past[key].value, wall_ns, past[key].why, past[key].nodes)
             for key, (since_ns, wall_ns) in self._since.items()
             if now_ns - since_ns >= key[0].for_s * NS
         ]

@@ -77,7 +77,7 @@ class Finding(NamedTuple):
         Name of the queue, cluster, gateway or task, or a link as ``from/to``; empty for Seaway itself and its database.
     value
         The figure: percent, seconds, a share, or a number.
-    reason
+    why
         Reason in words; empty if the figure says all.
     nodes
         Names of affected nodes, at most `NODES`.
@@ -86,8 +86,8 @@ class Finding(NamedTuple):
     rule: Rule
     of: str
     value: float
-    reason: str = ""
-    nodes: Sequence[str] = ()
+    why: str = ""
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

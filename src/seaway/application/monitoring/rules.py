@@ -54,46 +54,51 @@ class Rule:
     Attributes
     ----------
     name
-        Name of the alert in Prometheus.
+        Name of the alert in Prometheus, and code of its reason.
     severity
         ``critical``, ``warning`` or ``info``.
     bound
         Threshold of the figure.
     for_s
         Seconds for which the figure has to exceed the threshold.
+    of, figure
+        Names of the parameters of the reason that have the object and the figure; empty for none. That of a link is
+        ``source/target``.
     """
 
     name: str
     severity: str
     bound: float
     for_s: float
+    of: str = ""
+    figure: str = ""
 
 
 NOT_READY = Rule("SeawayNotReady", "critical", 0, 2 * MINUTE_S)
-GATEWAY_DEAD = Rule("SeawayGatewayDead", "critical", 1, 2 * MINUTE_S)
-GATEWAY_FULL = Rule("SeawayGatewayFull", "warning", 0.9, 10 * MINUTE_S)
-GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S)
-LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S)
-LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S)
-QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S)
-QUEUE_BELOW_GUARANTEE = Rule("SeawayQueueBelowGuarantee", "warning", 15 * MINUTE_S, 15 * MINUTE_S)
-QUEUE_AT_LIMIT = Rule("SeawayQueueAtLimit", "info", HOUR_S, HOUR_S)
-PREEMPTIONS_MANY = Rule("SeawayPreemptionsMany", "warning", 20, 5 * MINUTE_S)
-START_ESTIMATES_OFF = Rule("SeawayStartEstimatesOff", "info", HOUR_S, 15 * MINUTE_S)
-DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S)
-DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S)
-DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S)
-DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S)
-TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S)
-STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S)
-NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S)
+GATEWAY_DEAD = Rule("SeawayGatewayDead", "critical", 1, 2 * MINUTE_S, "gateway")
+GATEWAY_FULL = Rule("SeawayGatewayFull", "warning", 0.9, 10 * MINUTE_S, "gateway", "share")
+GATEWAY_UNREAD = Rule("SeawayGatewayUnread", "warning", 1, 10 * MINUTE_S, "gateway")
+LINK_LOSSY = Rule("SeawayLinkLossy", "warning", 0.02, 5 * MINUTE_S, "source/target", "share")
+LOW_UTILISATION = Rule("SeawayLowUtilisation", "info", 50, HOUR_S, "cluster", "percent")
+QUEUE_LONG = Rule("SeawayQueueLong", "warning", HOUR_S, 5 * MINUTE_S, "queue", "waited_s")
+QUEUE_BELOW_GUARANTEE = Rule("SeawayQueueBelowGuarantee", "warning", 15 * MINUTE_S, 15 * MINUTE_S, "queue", "waited_s")
+QUEUE_AT_LIMIT = Rule("SeawayQueueAtLimit", "info", HOUR_S, HOUR_S, "queue", "waited_s")
+PREEMPTIONS_MANY = Rule("SeawayPreemptionsMany", "warning", 20, 5 * MINUTE_S, "queue", "count")
+START_ESTIMATES_OFF = Rule("SeawayStartEstimatesOff", "info", HOUR_S, 15 * MINUTE_S, "", "off_s")
+DEPLOYMENTS_FAIL = Rule("SeawayDeploymentsFail", "warning", FEW_DEPLOYMENTS, 5 * MINUTE_S, "cluster", "count")
+DATABASE_FAILS = Rule("SeawayDatabaseFails", "critical", 0, 2 * MINUTE_S, "", "count")
+DATABASE_SLOW = Rule("SeawayDatabaseSlow", "warning", 1, 5 * MINUTE_S, "", "takes")
+DATABASE_BEHIND = Rule("SeawayDatabaseBehind", "warning", 2000, 2 * MINUTE_S, "", "count")
+TASK_FAILS = Rule("SeawayTaskFails", "warning", 0, 10 * MINUTE_S, "task")
+STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S, "", "count")
+NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S, "", "count")
 
 STORE_FAILS = Rule("SeawayStoreFails", "critical", 0, 0)
-CLUSTER_UNREACHABLE = Rule("SeawayClusterUnreachable", "critical", ANSWERS_S, 0)
-NODES_NOT_READY = Rule("SeawayNodesNotReady", "warning", 0, 0)
-GPUS_UNHEALTHY = Rule("SeawayGPUsUnhealthy", "warning", 0, 0)
-AGENT_LOST = Rule("SeawayAgentLost", "warning", 0, 0)
-JOBS_FAIL = Rule("SeawayJobsFail", "warning", 4, 0)
+CLUSTER_UNREACHABLE = Rule("SeawayClusterUnreachable", "critical", ANSWERS_S, 0, "cluster")
+NODES_NOT_READY = Rule("SeawayNodesNotReady", "warning", 0, 0, "cluster", "count")
+GPUS_UNHEALTHY = Rule("SeawayGPUsUnhealthy", "warning", 0, 0, "cluster", "count")
+AGENT_LOST = Rule("SeawayAgentLost", "warning", 0, 0, "gateway")
+JOBS_FAIL = Rule("SeawayJobsFail", "warning", 4, 0, "", "count")
 
 AT_ONCE = (STORE_FAILS, CLUSTER_UNREACHABLE, NODES_NOT_READY, GPUS_UNHEALTHY, AGENT_LOST, JOBS_FAIL)
 """Rules that Seaway evaluates every few seconds for its pages. Prometheus requires longer durations of the same."""

@@ -295,9 +295,7 @@ def _running(client: Client, url: str) -> Findings:
     found = client.body(alerts())["alerts"]
     for each in found:
         level = Level.NOTE if each["severity"] == "info" else Level.WARNING
-        text = f"{each['name']}{' of ' + each['of'] if each['of'] else ''}: {each['value']:g}, bound {each['bound']:g}"
-        why = f" ({each['reason']})" if each.get("reason") else ""
-        yield Finding("alert", level, f"{text}, since {each['since']}{why}")
+        yield Finding("alert", level, f"{each['name']}: {each['message']}, since {each['since']}")
     if not found:
         yield Finding("alerts", Level.OK, "none")
 

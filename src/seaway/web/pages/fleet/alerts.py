@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from seaway.web import words as figures
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -31,8 +30,14 @@ CLUSTER_UNREACHABLE, AGENT_LOST = "SeawayClusterUnreachable", "SeawayAgentLost"
 QUARTER_MIN = 15
 """Period of the failed jobs of an alert, minutes."""
 
-NAMED_NODES = 3
-"""Maximum number of nodes that an alert names."""
+PAGES = {
+    "SeawayStoreFails": "/settings?section=server",
+    "SeawayNotReady": "/settings?section=server",
+    "SeawayNotificationsDead": "/settings?section=notifications",
+    "SeawayStandbyMissing": "/jobs",
+    "SeawayStartEstimatesOff": "/schedule",
+}
+"""Pages of alerts that are about no cluster, queue or gateway, other than the settings."""
 
 LEVELS = {"critical": "bad", "warning": "warn", "info": "note"}
 """Style of alerts by severity."""
@@ -119,120 +124,30 @@ def _known(alert: AlertOut) -> dict[str, str]:
 
 
 def _past(alert: AlertOut, words: Words) -> dict[str, str]:
-    kinds = (_past_of_faults, _past_of_use, _past_of_seaway, _past_of_queues)
-    said = next(filter(None, (describe(alert, words) for describe in kinds)), None)
-    what, href, *why = said or _past_of_the_network(alert, words)
-    return _alert(LEVELS[alert.severity], what, href, *why) | _known(alert)
+    return _alert(LEVELS[alert.severity], words.coded(alert), _address(alert)) | _known(alert)
 
 
-def _past_of_faults(alert: AlertOut, words: Words) -> tuple[str, ...] | None:
-    """Describe a fault, and return the address of its page, and the reason; None for other alerts."""
-    number, of = figures.count(alert.value, words.locale), alert.of
-    broken = f"{_fleet_of(of)}&ready=no"
+def _address(alert: AlertOut) -> str:
+    """Return the address of the page of what an alert is about."""
+    of = {name: quote(str(value)) for name, value in alert.reason.params.items()}
     match alert.name:
-        case "SeawayStoreFails":
-            what = words("The database does not store changes. New jobs are refused")
-            return what, "/settings?section=server", alert.reason
-        case "SeawayNodesNotReady":
-            return (
-                words("Nodes of {cluster} that are not ready: {n}", cluster=of, n=number),
-                broken,
-                _named(alert, words),
-            )
-        case "SeawayGPUsUnhealthy":
-            return words("Unhealthy GPUs of {cluster}: {n}", cluster=of, n=number), broken, _named(alert, words)
+        case "SeawayNodesNotReady" | "SeawayGPUsUnhealthy":
+            return f"{_fleet_of(alert.of)}&ready=no"
         case "SeawayJobsFail":
             failed = {"state": "failed", "ended_from": minutes_ago(QUARTER_MIN), "sort": "-ended"}
-            return words("{n} jobs failed within 15 minutes", n=number), f"/jobs?{urlencode(failed)}"
-        case _:
-            return None
-
-
-def _named(alert: AlertOut, words: Words) -> str:
-    """Return the names of some affected nodes."""
-    names = ", ".join(alert.nodes[:NAMED_NODES])
-    return words("{nodes} and others", nodes=names) if len(alert.nodes) > NAMED_NODES else names
-
-
-def _past_of_use(alert: AlertOut, words: Words) -> tuple[str, ...] | None:
-    """Describe an alert of deployments and use, and return the address of its page; None for other alerts."""
-    number, of = figures.count(alert.value, words.locale), alert.of
-    match alert.name:
+            return f"/jobs?{urlencode(failed)}"
         case "SeawayDeploymentsFail":
-            what = words("{n} deployments in {cluster} failed within 15 minutes", n=number, cluster=of)
-            return what, f"/jobs?cluster={quote(of)}"
-        case "SeawayLowUtilisation":
-            percent = figures.percent(alert.value, words.locale)
-            what = words("Only {percent} of the GPU cores of {cluster} are allocated", percent=percent, cluster=of)
-            return what, _fleet_of(of), words("for more than an hour")
+            return f"/jobs?cluster={of['cluster']}"
+    match of:
+        case {"cluster": cluster}:
+            page = f"/fleet?cluster={cluster}"
+        case {"queue": queue}:
+            page = f"/queues?queue={queue}"
+        case {"source": source, "target": target}:
+            page = f"/network/{source}/{target}"
         case _:
-            return None
-
-
-def _past_of_seaway(alert: AlertOut, words: Words) -> tuple[str, ...] | None:
-    """Describe an alert of Seaway itself, and return the address of its page; None for other alerts."""
-    number = figures.count(alert.value, words.locale)
-    match alert.name:
-        case "SeawayNotReady":
-            return words("No job has been placed for 2 minutes"), "/settings?section=server"
-        case "SeawayDatabaseFails":
-            what = words("The database has failed {n} times within 90 seconds", n=number)
-        case "SeawayDatabaseSlow":
-            seconds = figures.whole(1000 * alert.value, words.locale)
-            what = words("1 % of database changes take {seconds} s or longer", seconds=seconds)
-        case "SeawayDatabaseBehind":
-            what = words("{n} changes are waiting to be stored", n=number)
-        case "SeawayTaskFails":
-            what = words("The scheduled task {task} has failed for 10 minutes", task=alert.of)
-        case "SeawayStandbyMissing":
-            return words("{n} services have no standby that could take over", n=number), "/jobs"
-        case "SeawayNotificationsDead":
-            what = words("{n} messages of notifications are not delivered", n=number)
-            return what, "/settings?section=notifications"
-        case _:
-            return None
-    return what, "/settings"
-
-
-def _past_of_queues(alert: AlertOut, words: Words) -> tuple[str, str] | None:
-    """Describe an alert of queues, and return the address of its page; None for other alerts."""
-    long, queue = figures.duration(alert.value, words.locale), alert.of
-    match alert.name:
-        case "SeawayQueueLong":
-            what = words("A job has waited in queue {queue} for {long}", queue=queue, long=long)
-        case "SeawayQueueBelowGuarantee":
-            what = words(
-                "Queue {queue} has less than its guarantee. A job has waited for {long}", queue=queue, long=long
-            )
-        case "SeawayQueueAtLimit":
-            what = words("Queue {queue} uses its limit of GPUs. A job has waited for {long}", queue=queue, long=long)
-        case "SeawayPreemptionsMany":
-            number = figures.count(alert.value, words.locale)
-            what = words("{n} jobs of queue {queue} were preempted within an hour", n=number, queue=queue)
-        case "SeawayStartEstimatesOff":
-            return words("Half of the expected starts are off by more than {long}", long=long), "/schedule"
-        case _:
-            return None
-    return what, f"/queues?queue={quote(queue)}"
-
-
-def _past_of_the_network(alert: AlertOut, words: Words) -> tuple[str, str]:
-    """Describe an alert of a gateway or link, and return the address of its page."""
-    percent, of, href = figures.percent(100 * alert.value, words.locale), alert.of, "/network"
-    match alert.name:
-        case "SeawayGatewayDead":
-            return words("Gateway {gateway} does not answer", gateway=of), href
-        case "SeawayGatewayFull":
-            return words("The interface of gateway {gateway} is {percent} full", gateway=of, percent=percent), href
-        case "SeawayGatewayUnread":
-            return words("The interface of gateway {gateway} cannot be read", gateway=of), href
-        case "SeawayLinkLossy":
-            source, _, target = of.partition("/")
-            ends = {"source": source, "target": target}
-            said = words("The link from {source} to {target} loses {percent}", percent=percent, **ends)
-            return said, f"{href}/{quote(source)}/{quote(target)}"
-        case _:
-            return f"{alert.name} {of}", "/settings"
+            page = "/network" if "gateway" in of else PAGES.get(alert.name, "/settings")
+    return page
 
 
 def _alert(level: str, what: str, href: str, why: str = "") -> dict[str, str]:
