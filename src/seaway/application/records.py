@@ -640,8 +640,8 @@ class UsageSample:
     samples
         Number of samples of which the following amounts are the sums.
     gpu_milli, gpu_milli_used
-        GPU cores, thousandths: those that exist, and the allocated part. Queues have no own ones, and a slice counts
-        there as its larger share of cores and memory.
+        GPUs, thousandths: those that exist, and the allocated part. A slice counts as its larger share of cores and
+        memory. Queues have no own ones.
     measured, gpu_milli_measured
         Number of samples with a measured use, and the sum of that use.
     running, waiting

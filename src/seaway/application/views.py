@@ -205,6 +205,8 @@ class ClusterView:
         Names of nodes that accept no new work.
     unhealthy
         Number of devices that are not reported as healthy, by node.
+    gpus_used_milli
+        GPUs in use, thousandths. A slice counts as the larger share of cores and memory.
     """
 
     name: str
@@ -227,6 +229,7 @@ class ClusterView:
     own_facts: Facts = NO_FACTS
     not_ready: tuple[str, ...] = ()
     unhealthy: Mapping[str, int] = field(default_factory=dict)
+    gpus_used_milli: int = 0
 
     @property
     def nodes_not_ready(self) -> int:

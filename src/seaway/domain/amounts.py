@@ -21,7 +21,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
-from seaway.domain.placement import Placement
+from seaway.domain.placement import DeviceSlice, Placement
 from seaway.domain.units import GPU_FORM, LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
 
 Amounts = Mapping[str, int]
@@ -240,16 +240,18 @@ def held_amounts(
         add(held, {CPU: request.cpu_milli, MEMORY: request.memory_mib})
         for taken in placement.slices:
             found = device(taken.uuid)
-            share_milli = max(taken.core_milli, _memory_share_milli(taken.memory_mib, found))
+            share_milli = share_of_device_milli(taken, found)
             add(held, {GPUS: share_milli, GPU_CORES: taken.core_milli, GPU_MEMORY: taken.memory_mib})
             if found:
                 add(held, {model_resource(found.model): share_milli})
     return held
 
 
-def _memory_share_milli(held_mib: int, device: Device | None) -> int:
-    """Return the share of a device's memory, thousandths, rounded up; 0 for an unknown device."""
-    return -(-held_mib * WHOLE_DEVICE_MILLI // device.memory_mib) if device and device.memory_mib else 0
+def share_of_device_milli(taken: DeviceSlice, device: Device | None) -> int:
+    """Return the larger share of a slice, of cores and of memory, thousandths of its device, rounded up."""
+    if device is None or not device.memory_mib:
+        return taken.core_milli
+    return max(taken.core_milli, -(-taken.memory_mib * WHOLE_DEVICE_MILLI // device.memory_mib))
 
 
 def capacity_of(cluster: Cluster) -> Amounts:

@@ -89,6 +89,8 @@ class ClusterOut(Shown):
     cordon: CordonOut | None
     nodes: int
     gpus: int
+    gpus_used_milli: int = 0
+    """GPUs in use, thousandths. A slice counts as the larger share of cores and memory."""
     cpu_milli: AmountOut
     memory_mib: AmountOut
     gpu_milli: AmountOut
@@ -364,14 +366,14 @@ class LinkSteps(Shown):
 
 
 class UsageStepOut(Shown):
-    """Use in a step of time: means of its samples. Cores are in thousandths of a GPU."""
+    """Use in a step of time: means of its samples, in thousandths of a GPU."""
 
     at: str
     """Start of the step."""
     gpu_milli: int
-    """GPU cores that exist; 0 for tenants and queues."""
+    """GPUs that exist; 0 for tenants and queues."""
     gpu_milli_used: int
-    """Allocated GPU cores."""
+    """Allocated GPUs. A slice counts as the larger share of cores and memory."""
     gpu_milli_measured: int | None
     """Measured use of GPU cores; null without a measurement."""
     running: float

@@ -43,6 +43,7 @@ def cluster(**fields: object) -> ClusterOut:
         "cordon": None,
         "nodes": 1,
         "gpus": 1,
+        "gpus_used_milli": 500,
         "jobs": 0,
         "orphans": [],
     }
@@ -125,10 +126,11 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     listed = [cluster(), cluster(name="oslo", cordon=cordon), cluster(name="rome", state="lost", jobs=3)]
     shown = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
     cores = shown["GPU cores allocated"]
+    assert (shown["GPUs in use"]["figure"], shown["GPUs in use"]["of"]) == ("1", "2")
     assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which does not answer")
     assert (shown["Nodes"]["figure"], shown["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
-    assert more["Nodes"]["note"] == "2 GPUs · without 2 clusters that do not answer"
+    assert more["Nodes"]["note"] == "without 2 clusters that do not answer"
     assert "3 without answers" in str(shown["Running jobs"]["note"])
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")

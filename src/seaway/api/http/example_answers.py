@@ -175,6 +175,7 @@ _CLUSTER = {
     "own_facts": _FACTS,
     "cordon": None,
     **_FIGURES,
+    "gpus_used_milli": 300,
     "orphans": [],
 }
 _TOKEN = {

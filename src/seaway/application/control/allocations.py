@@ -17,13 +17,15 @@ from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt
 from seaway.application.views import Amount, ClusterState
+from seaway.domain.amounts import share_of_device_milli
 from seaway.domain.cluster import totals_of
 from seaway.domain.deployment import FINISHED_PHASES, ReplicaStatus, UnmanagedPod, Workload, deployment_name
+from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState
 from seaway.domain.node import Node
-from seaway.domain.placement import Placement
+from seaway.domain.placement import DeviceSlice, Placement
 
 
 def held_by_orphans(live: LiveCluster) -> list[Attempt]:
@@ -135,12 +137,15 @@ class Sums:
 
     Attributes
     ----------
+    gpus_used_milli
+        GPUs in use, thousandths. A slice counts as the larger share of cores and memory.
     jobs
         Number of jobs with allocations, without orphans.
     """
 
     nodes: int
     gpus: int
+    gpus_used_milli: int
     cpu_milli: Amount
     memory_mib: Amount
     gpu_milli: Amount
@@ -188,6 +193,13 @@ def _others(live: ControlState, duplicates: DuplicateDevices) -> Iterator[_Lists
         yield _Lists(name, nodes, [pod for node in nodes for pod in other.occupied.on(node)], holders(live, other))
 
 
+def _shares_milli(slices: Sequence[DeviceSlice], nodes: Iterable[Node]) -> Iterator[int]:
+    """Yield the share of its device that each slice of an unmanaged pod has, thousandths."""
+    named = {taken.uuid for taken in slices}
+    devices = {device.uuid: device for node in nodes for device in node.devices if device.uuid in named}
+    return (share_of_device_milli(taken, devices.get(taken.uuid)) for taken in slices)
+
+
 def _without(node: Node, devices: Set[str]) -> Node:
     return replace(node, devices=tuple(each for each in node.devices if each.uuid not in devices))
 
@@ -202,6 +214,7 @@ def held(live: ControlState, cluster: LiveCluster, mine: Own) -> Held:
     return Held(
         known.cpu_milli + orphans.cpu_milli,
         known.memory_mib + orphans.memory_mib,
+        known.gpus_milli + orphans.gpus_milli,
         known.gpu_milli + orphans.gpu_milli,
         known.gpu_memory_mib + orphans.gpu_memory_mib,
         known.jobs,
@@ -224,9 +237,11 @@ def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
     memory_mib = by_jobs.memory_mib + sum(each.memory_mib for each in pods)
     gpu_milli = by_jobs.gpu_milli + sum(taken.core_milli for taken in slices)
     gpu_memory_mib = by_jobs.gpu_memory_mib + sum(taken.memory_mib for taken in slices)
+    gpus_milli = by_jobs.gpus_milli + (sum(_shares_milli(slices, mine.nodes)) if slices else 0)
     return Sums(
         nodes=totals.nodes,
         gpus=totals.gpus,
+        gpus_used_milli=min(gpus_milli, totals.gpus * WHOLE_DEVICE_MILLI),
         cpu_milli=Amount(totals.cpu_milli, cpu_milli),
         memory_mib=Amount(totals.memory_mib, memory_mib),
         gpu_milli=Amount(totals.gpu_milli, gpu_milli),

@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from seaway.application.control.fleet import Key
 from seaway.application.records import Attempt
+from seaway.domain.amounts import GPUS
 
-Amounts: TypeAlias = tuple[int, int, int, int]
-"""CPU in thousandths, memory in MiB, GPU cores in thousandths, GPU memory in MiB."""
+Amounts: TypeAlias = tuple[int, int, int, int, int]
+"""CPU in thousandths, memory in MiB, GPUs and GPU cores in thousandths, GPU memory in MiB."""
 
-NOTHING: Amounts = (0, 0, 0, 0)
+NOTHING: Amounts = (0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,17 @@ class Held:
 
     Attributes
     ----------
+    gpus_milli
+        GPUs, thousandths. A slice counts as the larger share of cores and memory.
+    gpu_milli
+        GPU cores, thousandths.
     jobs
         Number of jobs with an allocation. Orphans belong to no job.
     """
 
     cpu_milli: int = 0
     memory_mib: int = 0
+    gpus_milli: int = 0
     gpu_milli: int = 0
     gpu_memory_mib: int = 0
     jobs: int = 0
@@ -88,13 +94,15 @@ def amounts(attempt: Attempt, cluster: str, elsewhere: Collection[str] = ()) -> 
     request, slices = attempt.spec.demand.request, [taken for each in placements for taken in each.slices]
     if elsewhere:
         slices = [taken for taken in slices if taken.uuid not in elsewhere]
+    gpu_milli, every = sum(taken.core_milli for taken in slices), sum(len(each.slices) for each in attempt.holding)
     return (
         request.cpu_milli * len(placements),
         request.memory_mib * len(placements),
-        sum(taken.core_milli for taken in slices),
+        attempt.amounts[GPUS] * len(slices) // every if every and GPUS in attempt.amounts else gpu_milli,
+        gpu_milli,
         sum(taken.memory_mib for taken in slices),
     )
 
 
 def _plus(one: Amounts, other: tuple[int, ...]) -> Amounts:
-    return (one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3])
+    return (one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3], one[4] + other[4])

@@ -341,4 +341,5 @@ def _cluster(
         reason="" if live.state is ClusterState.UP else live.unreachable_reason,
         not_ready=reported.not_ready if reported else (),
         unhealthy=reported.unhealthy if reported else {},
+        gpus_used_milli=sums.gpus_used_milli,
     )

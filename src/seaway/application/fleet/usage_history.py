@@ -45,8 +45,8 @@ class UsageStep:
     at_ns
         Start of the step.
     gpu_milli, gpu_milli_used, gpu_milli_measured
-        GPU cores, thousandths: those that exist (0 for tenants and queues), the allocated part, and its measured use;
-        None without a measurement. A slice of a tenant or queue counts as its larger share of cores and memory.
+        GPUs, thousandths: those that exist (0 for tenants and queues), the allocated part, and its measured use; None
+        without a measurement. A slice counts as its larger share of cores and memory.
     longest_wait_s
         Longest wait of a job that waited in the step.
     started, waited_s
@@ -244,7 +244,7 @@ class UsageHistory:
                 CLUSTER,
                 view.name,
                 gpu_milli=view.gpu_milli.total,
-                gpu_milli_used=view.gpu_milli.used,
+                gpu_milli_used=view.gpus_used_milli,
                 measured=int(used is not None),
                 gpu_milli_measured=used or 0,
                 running=view.jobs,

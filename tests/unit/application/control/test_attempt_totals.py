@@ -24,7 +24,8 @@ def attempt(number: int) -> Attempt:
         for at, cluster in enumerate(("alpha", "beta"))
     )
     spec = JobSpec("a", Demand(ResourceRequest(number, 2 * number)), tenant="t")
-    return Attempt(f"job-{number % 3}", number, AttemptState.RUNNING, spec, "bestfit", places, 0, 0)
+    amounts = {"gpus": 400 * number}  # half of it is in each cluster, since the slices hold more memory than cores
+    return Attempt(f"job-{number % 3}", number, AttemptState.RUNNING, spec, "bestfit", places, 0, 0, amounts=amounts)
 
 
 def test_what_comes_counts_once_until_it_goes() -> None:
@@ -32,18 +33,18 @@ def test_what_comes_counts_once_until_it_goes() -> None:
     holdings, held = Holdings("alpha"), [attempt(1), attempt(4)]
     for each in [*held, held[0]]:
         holdings.add(each)
-    assert holdings.held() == held_by(held, "alpha") == Held(5, 10, 500, 50, 1)
+    assert holdings.held() == held_by(held, "alpha") == Held(5, 10, 1000, 500, 50, 1)
     holdings.discard(("job-1", 1))
     holdings.discard(("job-1", 1))
     holdings.discard(("job-1", 9))
-    assert holdings.held() == held_by(held[1:], "alpha") == Held(4, 8, 400, 40, 1)
+    assert holdings.held() == held_by(held[1:], "alpha") == Held(4, 8, 800, 400, 40, 1)
     holdings.discard(("job-1", 4))
     assert holdings.held() == Held()
 
 
 def test_a_device_that_is_elsewhere_does_not_count() -> None:
     """Its use counts in its other cluster; CPU and memory count here."""
-    assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 1)
+    assert held_by([attempt(1)], "alpha", {"GPU-alpha"}) == Held(1, 2, 0, 0, 0, 1)
 
 
 def retained(live: ControlState) -> tuple[dict[str, Held], dict[str, Held]]:

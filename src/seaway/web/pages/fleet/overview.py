@@ -204,8 +204,19 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     number = figures.count(len(up), locale)
     yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)))
     nodes, gpus = sum(each.nodes for each in up), sum(each.gpus for each in up)
-    said = words("{gpus} GPUs", gpus=figures.count(gpus, locale))
-    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=_noted(said, without))
+    yield _tile("/fleet", words("Nodes"), figures.count(nodes, locale), note=without)
+    used = sum(each.gpus_used_milli for each in up)
+    measured = _measured(seen.history)
+    said = "" if measured is None else words("{percent} measured", percent=figures.percent(measured, locale))
+    yield _tile(
+        "/history",
+        words("GPUs in use"),
+        figures.whole(used, locale),
+        of=figures.count(gpus, locale),
+        note=said,
+        share=figures.share(used, 1000 * gpus) if gpus else None,
+        line=_line_of(seen.history),
+    )
     for label, name, write in (
         (words("GPU cores allocated"), "gpu_milli", figures.whole),
         (words("GPU memory allocated"), "gpu_memory_mib", figures.gib),
@@ -214,8 +225,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         free = words("{free} free", free=write(sum(max(getattr(each, name).free, 0) for each in taking), locale))
         share = figures.share(used, total) if up else None
         figure = "–" if share is None else figures.percent(share, locale)
-        tile = _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
-        yield tile | {"line": _line_of(seen.history)} if name == "gpu_milli" else tile
+        yield _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
     waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
     said = words("{starting} starting", starting=figures.count(starting, locale))
     running = figures.count(seen.states.get("running", 0), locale)
@@ -226,7 +236,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
 
 
 def _line_of(history: UsageHistoryOut | None) -> str:
-    """Return the allocated share of GPU cores over a day, as points of a line in a box of 100 by 20."""
+    """Return the share of GPUs in use over a day, as points of a line in a box of 100 by 20."""
     series = history.series[0].steps if history and history.series else []
     shares = [step.gpu_milli_used / step.gpu_milli if step.gpu_milli else 0.0 for step in series]
     if len(shares) < MIN_POINTS:
@@ -234,6 +244,13 @@ def _line_of(history: UsageHistoryOut | None) -> str:
     return " ".join(
         f"{100 * at / (len(shares) - 1):.1f},{19 - 18 * min(share, 1):.1f}" for at, share in enumerate(shares)
     )
+
+
+def _measured(history: UsageHistoryOut | None) -> float | None:
+    """Return the measured use of all GPUs in the newest step, percent; None without a measurement."""
+    steps = history.series[0].steps if history and history.series else []
+    measured = [step for step in steps[-2:] if step.gpu_milli_measured is not None and step.gpu_milli]
+    return 100 * (measured[-1].gpu_milli_measured or 0) / measured[-1].gpu_milli if measured else None
 
 
 def _without(unreachable: list[str], words: Words) -> str:
@@ -244,7 +261,7 @@ def _without(unreachable: list[str], words: Words) -> str:
 
 
 def _tile(
-    href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None
+    href: str, label: str, figure: str, *, of: str = "", note: str = "", share: float | None = None, line: str = ""
 ) -> dict[str, object]:
     return {
         "href": href,
@@ -254,7 +271,7 @@ def _tile(
         "note": note,
         "share": share,
         "level": "",
-        "line": "",
+        "line": line,
     }
 
 
