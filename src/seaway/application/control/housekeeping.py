@@ -23,15 +23,12 @@ from seaway.application.transitions import (
     ended,
     ending,
     job_event,
-    leaving,
     moved,
-    resize_reason,
-    resized,
     sent_back,
     stepped,
 )
 from seaway.application.views import ClusterState
-from seaway.domain.deployment import Reach, WorkloadPhase
+from seaway.domain.deployment import Reach
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import START_TIMEOUT_S
@@ -385,17 +382,15 @@ class Housekeeping:
         """
         self._state.partial.discard(key)
         found, copy = self._state.current(key[:2]), self._state.seen.get(key[:2], {}).get(key[2])
-        if found is None or copy is None or not (missing := lacking(copy, found[1])):
+        if found is None or copy is None or not lacking(copy, found[1]):
             return
         self._state.partial.add(key)
         self._state.deadlines.in_seconds(WHOLE_S, Due.WHOLE, key)
         if key in self._state.pending_commands:
             return
         (job, attempt), now_ns = found, self._state.clock.now_ns()
-        if copy.phase is WorkloadPhase.SUCCEEDED and _added_later(attempt, missing):
-            after, ended_in = leaving(attempt, missing), Reason("ended_before", cluster=copy.cluster)
-            reason = resize_reason("shrinks", attempt, after, why=ended_in)
-            yield resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
+        if change := self._observer.without_unstarted(job, attempt, copy):
+            yield change
             return
         change = Change(put=[PendingCommand(*key, Verb.CREATE, now_ns)])
         reason = also(Reason("gone_or_late", what=loss_text(key[2], copy, attempt)), Reason("sent_again"))
@@ -478,8 +473,3 @@ class Housekeeping:
 def _running(attempt: Attempt) -> Iterator[Placement]:
     """Yield the placements of the replicas that run, or are to run."""
     return (each for each in attempt.holding if not each.leaving)
-
-
-def _added_later(attempt: Attempt, replicas: Collection[int]) -> bool:
-    """Report whether all these replicas were added to a running attempt."""
-    return all(each.wave for each in attempt.placements if each.replica in replicas)

@@ -649,6 +649,9 @@ class Observer:
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
         """Create missing workloads again, up to `MAX_MADE_AGAIN` times; then retry the job after a pause."""
         now_ns, key = self._state.clock.now_ns(), (job.id, attempt.number)
+        for copy in (self._state.seen[key].get(cluster) for cluster in sorted(missing)):
+            if copy and (change := self.without_unstarted(job, attempt, copy)):
+                return change
         self._state.made_again[key] += 1
         times = self._state.made_again[key]
         left = self._state.seen[key]
@@ -672,6 +675,16 @@ class Observer:
             change.update = [job]
         change.insert.append(job_event(job, ACTOR, "drift", reason))
         return change
+
+    def without_unstarted(self, job: JobRecord, attempt: Attempt, copy: Workload) -> Change | None:
+        """Let the replicas leave that a workload got after it had succeeded, and never runs; None if there are none."""
+        missing = lacking(copy, attempt)
+        added = {each.replica for each in attempt.placements if each.wave}
+        if copy.phase is not WorkloadPhase.SUCCEEDED or not missing or not missing <= added:
+            return None
+        after, ended_in = leaving(attempt, missing), Reason("ended_before", cluster=copy.cluster)
+        reason = resize_reason("shrinks", attempt, after, why=ended_in)
+        return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
     def _create_again(self, attempt: Attempt, clusters: Iterable[str], change: Change) -> None:
         """Command clusters to create missing workloads of an attempt."""

@@ -463,11 +463,11 @@ def test_a_displaced_elastic_job_counts_with_all_it_holds_until_it_is_gone() -> 
     assert held == sum(each.amounts["gpus"] for each in attempts) == 8000
 
 
-@pytest.mark.parametrize("vanishes", [False, True])
-def test_replicas_added_to_a_workload_that_had_ended_leave_again(vanishes: bool) -> None:
+@pytest.mark.parametrize("then", ["nothing", "restart", "gone after a restart"])
+def test_replicas_added_to_a_workload_that_had_ended_leave_again(then: str) -> None:
     """The cluster ended the workload before it got the command, so the job completes with the replicas that ran.
 
-    It neither grows nor runs them again if the workload is gone after a restart.
+    It neither grows nor runs them again after a restart, or if the workload is gone then.
     """
     made = nodes_of_four(1)
     made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 1000})])])
@@ -479,13 +479,17 @@ def test_replicas_added_to_a_workload_that_had_ended_leave_again(vanishes: bool)
     made.plane.run(5)
     assert len(made.plane.attempt(job).placements) == 3
     made.cluster("alpha").reconnect()
-    while vanishes and not any(each.startswith("shrinks") for each in resizes(made, job)):
+    if then == "restart":
+        made.plane.run(20)
+        made.plane.restart()
+    while then == "gone after a restart" and not any(each.startswith("shrinks") for each in resizes(made, job)):
         made.clock.advance_s(1)
         made.plane.controller.step()
-    if vanishes:
+    if then == "gone after a restart":
         made.plane.restart()
         made.cluster("alpha").vanish(job, 1)
     made.plane.run(120)
+    assert not any(each.kind == "drift" for each in made.plane.store.events(0, 1000, job_id=job))
     reasons = resizes(made, job)
     assert made.state(job) == "completed", reasons
     assert reasons[-1] == "shrinks from 3 to 1 replica: the workload in alpha ended before they were added"
