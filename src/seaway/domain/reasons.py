@@ -360,7 +360,7 @@ TEXTS: Mapping[str, str] = {
     "SeawayQueueAtLimit": "Queue {queue} uses its limit of GPUs. A job has waited for {waited_s}",
     "SeawayPreemptionsMany": "{count:job} of queue {queue} were preempted within an hour",
     "SeawayStartEstimatesOff": "Half of the expected starts are off by more than {off_s}",
-    "names": "{names}",
+    "listed": "{parts}",
     "and_others": "{names} and others",
     # Trained policies.
     "set_aside": "set aside for {time:g} s",
@@ -420,6 +420,13 @@ TEXTS: Mapping[str, str] = {
     "capacity_is": "capacity is {what}",
     "overtakes": "an earlier job of its queue does not fit, and the queue has no backfill",
     "displaced": "displaced by {winner}",
+    "shrinks_off": "shrinks off {places}",
+    "consequences": (
+        "{moved:job} would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to"
+        " wait"
+    ),
+    "would_shrink": "{count:elastic job} would shrink",
+    "starts_change": "{earlier} waiting jobs are expected to start earlier, {later} later",
     "shrinks_by": "shrinks by {count:replica} for {winner}",
     "named_job": "job {job!r} of queue {queue!r}",
     "and_more": "{what} and {count} more",

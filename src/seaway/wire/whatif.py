@@ -20,7 +20,7 @@ from seaway.simulation.outcome import Outcome
 from seaway.wire.fields import LARGEST_INT32, Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
-from seaway.wire.message import Incoming, Shown, fields_of
+from seaway.wire.message import CodeOut, Incoming, Shown, fields_of, with_message
 from seaway.wire.queues import QueueChangeIn
 from seaway.wire.tenancy import TenantChangeIn
 
@@ -204,8 +204,9 @@ class MoveOut(Shown):
     name: str
     before: list[str]
     after: list[str]
-    reason: str
+    message: str
     """Reason why the job would wait; empty if it would not, or if the reason is not computed."""
+    reason: CodeOut
     asked: bool = False
     """True if the job is part of the question and was never submitted."""
     estimated_start: str | None = None
@@ -323,6 +324,8 @@ class WhatIfOut(Shown):
     """Answer to a what-if question."""
 
     message: str
+    """The answer in one sentence."""
+    reason: CodeOut
     before: SumsOut
     after: SumsOut
     clusters: list[ClusterChangeOut]
@@ -346,7 +349,7 @@ class WhatIfOut(Shown):
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
     """Return the fields of `WhatIfOut` for an answer."""
     return {
-        "message": answer.message,
+        **with_message(answer.message),
         "before": _sums(answer.before),
         "after": _sums(answer.after),
         "clusters": [
@@ -387,7 +390,7 @@ def _move(move: Move) -> dict[str, Any]:
         "name": move.job,
         "before": list(move.before),
         "after": list(move.after),
-        "reason": move.why,
+        **with_message(move.why),
         "asked": move.asked,
         "estimated_start": moment_or_none(move.starts_ns),
     }

@@ -10,17 +10,23 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from seaway.application.views import Amount
+from seaway.application.whatif.clusters import ClusterChange, ClusterSums
+from seaway.application.whatif.question import Move, Sums, consequences
+from seaway.application.whatif.waits import WaitChanges
 from seaway.client.call import Paged
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.web.fragment import written
 from seaway.web.latest import Latest
-from seaway.web.pages.whatif.answer import sentence_of, variables_of
+from seaway.web.pages.whatif.answer import variables_of
 from seaway.web.pages.whatif.drawing import MAX_BOXES, draw, flows_of
 from seaway.web.pages.whatif.question import MAX_BURST, asked, field_of, trace_of_file, wrong
 from seaway.web.pages.whatif.whatif import _WhatIf, nodes_like, partition_known
 from seaway.web.visit import Visit
 from seaway.web.words import Words, words_of
 from seaway.wire.fleet import AmountOut
+from seaway.wire.message import CodeOut, with_message
 from seaway.wire.whatif import (
     ClusterChangeOut,
     ClusterSumsOut,
@@ -33,6 +39,7 @@ from seaway.wire.whatif import (
     WaitChangesOut,
     WaitsOut,
     WhatIfOut,
+    consequences_fields,
 )
 
 
@@ -50,15 +57,16 @@ def change(name: str, before: tuple[int, int], after: tuple[int, int]) -> Cluste
 
 def move(before: list[str], after: list[str]) -> MoveOut:
     """Make a job that moves."""
-    return MoveOut(id="a", name="a", before=before, after=after, reason="")
+    return MoveOut(id="a", name="a", before=before, after=after, message="", reason=CodeOut(code="", params={}))
 
 
 def answer(clusters: list[ClusterChangeOut], moved: list[MoveOut]) -> WhatIfOut:
     """Make an answer."""
     fleet = SumsOut(placed=0, waiting=0, allocation_percent=None, fragmentation=None)
     none: list[MoveOut] = []
-    return WhatIfOut(
-        message="", before=fleet, after=fleet, clusters=clusters, moved=moved, started=none, stopped=none, waiting=none
+    moves = {"moved": moved, "started": none, "stopped": none, "waiting": none}
+    return WhatIfOut.model_validate(
+        {**with_message(""), "before": fleet, "after": fleet, "clusters": clusters, **moves}
     )
 
 
@@ -171,19 +179,29 @@ def test_amounts_that_cannot_be_sent_as_numbers_are_sent_as_they_were_written(te
     assert asked({"burst": "1", "gpus": text})["jobs"][0]["resources"]["gpus"] == text
 
 
-@pytest.mark.parametrize(("moved", "said"), [(0, "0 jobs would move,"), (1, "1 job would"), (2, "2 jobs would")])
-def test_one_job_that_moves_is_a_job(moved: int, said: str) -> None:
-    """The sentence is one for any number."""
-    assert sentence_of(answer([], [move(["a/1"], ["b/1"])] * moved), Words()).startswith(said)
-
-
-@pytest.mark.parametrize(("shrunk", "said"), [(1, "1 elastic job would shrink."), (2, "2 elastic jobs would shrink.")])
-def test_elastic_jobs_that_shrink_are_named(shrunk: int, said: str) -> None:
-    """They have a sentence and are in the list with their reason."""
-    fewer = answer([], []).model_copy(update={"shrunk": [move(["a/1", "a/2"], ["a/1"])] * shrunk})
-    shown = variables_of(fewer, Words())
-    assert shown["sentence"].endswith(said)
-    assert [each["kind"] for each in shown["moves"]] == ["shrinks"] * shrunk
+@pytest.mark.parametrize(
+    ("language", "moved", "shrunk", "said", "why"),
+    [
+        ("en", 0, 0, "0 jobs would move, 0 of 0 waiting jobs would start, 0 running jobs would have to wait<", ""),
+        ("en", 1, 2, "would have to wait, 2 elastic jobs would shrink, 3 waiting jobs are", "a/2 is drained"),
+        ("zh", 2, 1, "2 个作业将迁移", "a/2 正在排空"),
+        ("zh", 0, 1, "1 个弹性作业将缩容", "a/2 正在排空"),
+    ],
+)
+def test_the_answer_is_a_sentence_in_the_language_of_the_page(
+    language: str, moved: int, shrunk: int, said: str, why: str
+) -> None:
+    """Elastic jobs that shrink are in it, and in the list with their reason."""
+    one = Move("a", "a", ("a/1", "a/2"), ("a/1",), Reason("drained", place="a/2"))
+    none, fleet = ClusterSums(0, 0, Amount(0, 0), Amount(0, 0)), Sums(0, 0, None, None)
+    waits = WaitChanges(3600, (), (), 3 * (shrunk > 1), 0, (), (), {})
+    sides = ClusterChange("a", none, none)
+    given = consequences_fields(consequences([one] * moved, [one] * shrunk, (fleet, fleet), (sides,), waits))
+    variables = variables_of(WhatIfOut.model_validate(given), words_of(language))
+    shown = written("whatif", words_of(language), **variables)
+    assert said in shown
+    assert why in shown
+    assert [each["kind"] for each in variables["moves"]] == ["moves"] * moved + ["shrinks"] * shrunk
 
 
 def test_names_that_are_not_there_are_distinguished() -> None:

@@ -191,6 +191,7 @@ _TOKEN = {
 }
 _WAITS = {"waiting": 3, "unknown": 1, "mean_s": 1800.0, "p50_s": 1500.0, "p95_s": None, "gpu_share": 0.25}
 _SUMS = {"placed": 12, "waiting": 3, "allocation_percent": 61.5, "fragmentation": 2.5}
+_MOVE = {"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], **with_message("")}
 _CLUSTER_SUMS = {
     "nodes": 3,
     "jobs": 1,
@@ -439,11 +440,13 @@ ANSWERS: dict[str, Any] = {
         "next": None,
     },
     "WhatIfOut": {
-        "message": "1 job would move, 0 of 3 waiting jobs would start, 0 running jobs would have to wait",
+        **with_message(
+            Reason("listed", parts=(Reason("consequences", moved=1, started=0, waiting=3, stopped=0),)),
+        ),
         "before": _SUMS,
         "after": _SUMS,
         "clusters": [{"name": "berlin", "before": _CLUSTER_SUMS, "after": _CLUSTER_SUMS}],
-        "moved": [{"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], "reason": ""}],
+        "moved": [_MOVE],
         "started": [],
         "stopped": [],
         "shrunk": [],

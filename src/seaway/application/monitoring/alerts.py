@@ -74,7 +74,8 @@ class Alert:
             case "share" | "percent" | "takes":
                 params[rule.figure] = round(self.value, 3)
         if self.nodes:
-            why = Reason("and_others" if len(self.nodes) > NAMED_NODES else "names", names=self.nodes[:NAMED_NODES])
+            named = self.nodes[:NAMED_NODES]
+            why = Reason("and_others", names=named) if named != self.nodes else Reason("listed", parts=named)
         return Reason(rule.name, **params, **({"why": why} if why else {}))
 
 

@@ -12,7 +12,7 @@ from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import WaitChanges
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.reasons import also
+from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
@@ -185,7 +185,7 @@ def shrinks_of(
             before, reason = where(each.remaining), why.get(each.job_id, "")
             if each.job_id in off:
                 left = sorted(set(before) - set(where(off[each.job_id].remaining)))
-                reason = also(f"shrinks off {', '.join(left)}", reason)
+                reason = also(Reason("shrinks_off", places=tuple(left)), reason)
             moves.append(Move(each.job_id, each.spec.name, before, shrunk[each.job_id].where, reason))
     return moves
 
@@ -208,16 +208,14 @@ def consequences(
     started = tuple(each for each in moves if not each.before and each.after)
     stopped = tuple(each for each in moves if each.before and not each.after)
     left = tuple(each for each in moves if not each.before and not each.after)
-    parts = [
-        f"{len(moved)} {'job' if len(moved) == 1 else 'jobs'} would move",
-        f"{len(started)} of {len(started) + len(left)} waiting jobs would start",
-        f"{len(stopped)} running jobs would have to wait",
-    ]
+    waiting = len(started) + len(left)
+    parts = [Reason("consequences", moved=len(moved), started=len(started), waiting=waiting, stopped=len(stopped))]
     if shrunk:
-        parts.append(f"{len(shrunk)} elastic {'job' if len(shrunk) == 1 else 'jobs'} would shrink")
+        parts.append(Reason("would_shrink", count=len(shrunk)))
     if waits.earlier or waits.later:
-        parts.append(f"{waits.earlier} waiting jobs are expected to start earlier, {waits.later} later")
-    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, ", ".join(parts), clusters, waits)
+        parts.append(Reason("starts_change", earlier=waits.earlier, later=waits.later))
+    message = Reason("listed", parts=tuple(parts))
+    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, message, clusters, waits)
 
 
 def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:

@@ -261,7 +261,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
             Column("FROM", lambda each: _places(each["before"]), cut=True),
             Column("TO", lambda each: _places(each["after"]), cut=True),
             Column("STARTS", lambda each: until(each.get("estimated_start")), wide=True),
-            Column("REASON", lambda each: each.get("reason") or "", wide=True),
+            Column("REASON", lambda each: each["message"], wide=True),
         )
         parts += ["", Rows(move_columns, shown, wide=wide)]
         if len(shown) < len(moves):

@@ -37,7 +37,6 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
     waits, trace = answer.waits, answer.trace
     return {
         "answer": answer,
-        "sentence": sentence_of(answer, words),
         "tiles": list(_tiles(answer, words)),
         "drawing": draw(answer),
         "waits": waits,
@@ -112,34 +111,6 @@ def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
     yield _tile(words("GPU cores allocated"), *percents)
     shares = ["–" if each.fragmentation is None else f"{each.fragmentation:.2f}" for each in (before, after)]
     yield _tile(words("Fragmentation"), *shares)
-
-
-def sentence_of(answer: WhatIfOut, words: Words) -> str:
-    """Summarize a result in a sentence, and another one if elastic jobs shrink."""
-    found = _moves_text(answer, words)
-    if shrunk := len(answer.shrunk):
-        n = figures.count(shrunk, words.locale)
-        text = words("1 elastic job would shrink.") if shrunk == 1 else words("{n} elastic jobs would shrink.", n=n)
-        return f"{found} {text}"
-    return found
-
-
-def _moves_text(answer: WhatIfOut, words: Words) -> str:
-    counts = {
-        "started": figures.count(len(answer.started), words.locale),
-        "waiting": figures.count(len(answer.started) + len(answer.waiting), words.locale),
-        "stopped": figures.count(len(answer.stopped), words.locale),
-    }
-    if len(answer.moved) == 1:
-        return words(
-            "1 job would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
-            **counts,
-        )
-    return words(
-        "{moved} jobs would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would wait.",
-        moved=figures.count(len(answer.moved), words.locale),
-        **counts,
-    )
 
 
 def _tile(label: str, before: str, after: str) -> dict[str, str]:
