@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -565,6 +566,25 @@ class JobIn(Incoming):
     """A job: one or more identical replicas."""
 
     model_config = ConfigDict(json_schema_extra={"examples": EXAMPLES})  # type: ignore[dict-item]
+    FOREIGN: ClassVar[Mapping[str, Sequence[str]]] = {
+        **dict.fromkeys(("limits", "requests"), ("resources.cpu", "resources.memory", "resources.gpus")),
+        **dict.fromkeys(("nvidia.com/gpu", "gpu", "gpuCount", "accelerators"), ("resources.gpus",)),
+        **dict.fromkeys(("nvidia.com/gpumem", "gpumem", "vram"), ("resources.gpu_memory",)),
+        **dict.fromkeys(("nodeSelector", "node_selector", "constraint"), ("placement.node_labels",)),
+        **dict.fromkeys(("entrypoint", "cmd", "script"), ("run.command",)),
+        **dict.fromkeys(("environment", "envs"), ("run.env",)),
+        **dict.fromkeys(("parallelism", "completions", "nodes", "num_nodes"), ("replicas",)),
+        **dict.fromkeys(("activeDeadlineSeconds", "timeout", "walltime"), ("time_limit",)),
+        **dict.fromkeys(("depends_on", "dependency", "dependencies"), ("after",)),
+        **dict.fromkeys(("volumeMounts", "mounts"), ("volumes",)),
+        **dict.fromkeys(("minAvailable", "minMember"), ("gang", "replicas.min")),
+        "spec": ("run", "resources", "replicas"),
+        "metadata": ("name", "labels"),
+        "backoffLimit": ("retries",),
+        "priorityClassName": ("priority",),
+        "partition": ("queue",),
+        "namespace": ("tenant",),
+    }
 
     name: Name
     """Name of the job. It need not be unique; jobs are identified by their IDs."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,6 +21,9 @@ class Incoming(BaseModel):
         allow_inf_nan=False,
         ser_json_inf_nan="null",
     )
+
+    FOREIGN: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Paths of fields by names that other systems use, for errors."""
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return the same object: it is immutable, and pydantic would copy defaults for every message."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from seaway.application.fleet.schedule import Schedule, ScheduledJob
 from seaway.application.fleet.shares import Factor, Share
 from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
-from seaway.domain.amounts import parse_amounts, written_amounts
+from seaway.domain.amounts import JOBS, RESOURCES, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import (
     GROW_COOLDOWN_S,
@@ -352,6 +352,11 @@ class PolicyChoice(Incoming):
 
 class QueueIn(Incoming):
     """A queue. The name is part of the path."""
+
+    FOREIGN: ClassVar[Mapping[str, Sequence[str]]] = {
+        **{each: (f"limit.{each}", f"guarantee.{each}") for each in (*RESOURCES, JOBS)},
+        **{each: (f"policy.options.{each}",) for each in ("level", "seed", "weights")},
+    }
 
     tenant: NameOrNone = ""
     """Tenant whose jobs the queue accepts; empty for all tenants."""

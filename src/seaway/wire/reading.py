@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_args
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -15,9 +17,11 @@ from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.fields import PATTERNS
+from seaway.wire.message import Incoming
 from seaway.wire.yaml import MAX_VALUES, yaml_document
 
 Message = TypeVar("Message", bound=BaseModel)
+Steps = tuple[int | str, ...]
 
 MAX_ERRORS = 50
 """Maximum number of errors reported for one message."""
@@ -157,19 +161,74 @@ def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
     if error.error_count() > MAX_LISTED:
         return RejectedError(f"the message has {error.error_count():,} errors, too many to list")
     reported: dict[str, RejectedError] = {}
-    for each in error.errors(include_url=False):
-        path = _path(each)
-        if path not in reported and len(reported) < MAX_ERRORS:
-            reported[path] = RejectedError(_message(each, model), where=path)
+    found = [(_without_forms(model, each["loc"]), each) for each in error.errors(include_url=False)]
+    for steps, each in sorted(found, key=_of_another_form):
+        path = _joined(steps)
+        known = _of_another_form((steps, each)) and any(f"{other}.".startswith(f"{path}.") for other in reported)
+        if path not in reported and not known and len(reported) < MAX_ERRORS:
+            reported[path] = RejectedError(_message(each, model, steps), where=path)
     first, *others = reported.values()
     return RejectedError(first.message, where=first.where, also=tuple(others))
 
 
-def unknown_field(name: str, known: list[str]) -> str:
-    """Return the error message for an unknown field, with a suggestion."""
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
-    meant = f"; did you mean '{near[0]}'?" if near else f"; available: {', '.join(known)}"
-    return f"unknown field '{_short(name)}'{meant}"
+def _unknown_field(model: type[BaseModel], path: Steps, name: str) -> str:
+    """Return the error message for an unknown field of the mapping at `path`, with its right place or a similar name.
+
+    The right place is within the same entry of a list, and in no other list.
+    """
+    entry = next((at for at in range(len(path), 0, -1) if isinstance(path[at - 1], int)), 0)
+    root = _model_at(model, path[:entry])
+    known, elsewhere, snake = _fields(_model_at(root, path[entry:])), _places(root), _snake(name)
+    before = _joined(path[:entry])
+    if snake not in known and (places := elsewhere.get(snake) or _foreign(root).get(name)):
+        meant = f"it belongs in {_either([_joined([before, each]) for each in places])}"
+    elif near := get_close_matches(snake, known, n=1, cutoff=NEAR):
+        meant = f"did you mean '{near[0]}'?"
+    elif far := get_close_matches(snake, elsewhere, n=1, cutoff=VERY_NEAR):
+        meant = f"did you mean {_either([_joined([before, each]) for each in elsewhere[far[0]]])}?"
+    else:
+        meant = f"available: {', '.join(known)}"
+    return f"unknown field '{_short(name)}'; {meant}"
+
+
+NEAR, VERY_NEAR = 0.6, 0.8
+"""Similarity of a name to one beside it, and to one elsewhere, that is suggested."""
+
+
+def _snake(name: str) -> str:
+    """Return a name like ``nodeLabels`` in our form."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
+
+
+def _either(places: Sequence[str]) -> str:
+    *most, last = [f"'{each}'" for each in places[:MAX_PLACES]]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+MAX_PLACES = 3
+"""Maximum number of places in an error."""
+
+
+@lru_cache(maxsize=64)
+def _places(model: type[BaseModel]) -> Mapping[str, Sequence[str]]:
+    """Return the paths of the fields of `model` by name, at any depth, but not within lists."""
+    found: dict[str, list[str]] = {}
+    for path in _walk(model, (), ()):
+        found.setdefault(path[-1], []).append(".".join(path))
+    return found
+
+
+def _walk(model: type[BaseModel], path: tuple[str, ...], seen: tuple[type, ...]) -> Iterator[tuple[str, ...]]:
+    for name, field in model.model_fields.items():
+        here, below = (*path, field.alias or name), _model_in(field.annotation, lists=False)
+        yield here
+        if below and below not in seen:
+            yield from _walk(below, here, (*seen, model))
+
+
+def _foreign(model: type[BaseModel]) -> Mapping[str, Sequence[str]]:
+    """Return the places of fields by the names of other systems."""
+    return model.FOREIGN if issubclass(model, Incoming) else {}
 
 
 _SAYS = {
@@ -194,10 +253,37 @@ _SAYS = {
 }
 
 
-def _message(error: ErrorDetails, model: type[BaseModel]) -> str:
+def _message(error: ErrorDetails, model: type[BaseModel], steps: Steps) -> str:
     if error["type"] == "extra_forbidden":
-        return unknown_field(str(error["loc"][-1]), _fields_at(model, error["loc"][:-1]))
+        return _unknown_field(model, steps[:-1], str(steps[-1]))
     return message_of(error)
+
+
+def _without_forms(model: type[BaseModel], steps: Steps) -> Steps:
+    """Return the place of an error without the names of the forms that a field can have."""
+    found: list[int | str] = []
+    here, form = model, False
+    for step in steps:
+        if form:
+            form = False
+            continue
+        found.append(step)
+        if isinstance(step, str) and (field := here.model_fields.get(step)):
+            here = _model_in(field.annotation) or here
+            form = len(set(get_args(field.annotation)) - {type(None)}) > 1 and get_origin(field.annotation) not in KINDS
+    return tuple(found)
+
+
+KINDS = (list, tuple, dict, Literal)
+
+
+def _of_another_form(error: tuple[Steps, ErrorDetails]) -> bool:
+    """Report whether a value has another type than one of its field's forms, so that the errors of others say more."""
+    steps, details = error
+    return len(steps) < len(details["loc"]) and details["loc"][: len(steps)] == steps and details["type"] in TYPES
+
+
+TYPES = ("string_type", "list_type", "dict_type", "model_type", "model_attributes_type")
 
 
 def message_of(error: ErrorDetails) -> str:
@@ -215,10 +301,10 @@ def message_of(error: ErrorDetails) -> str:
     return error["msg"]
 
 
-def _path(error: ErrorDetails) -> str:
-    """Return the path of an error, such as ``resources.gpus`` or ``run.ports[2]``."""
+def _joined(steps: Sequence[int | str]) -> str:
+    """Return a path such as ``resources.gpus`` or ``run.ports[2]``."""
     path = ""
-    for step in error["loc"]:
+    for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step.isidentifier() or not path:
@@ -230,20 +316,26 @@ def _path(error: ErrorDetails) -> str:
     return path
 
 
-def _fields_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Return the names of the fields at `path`."""
-    here: Any = model
+def _model_at(model: type[BaseModel], path: Steps) -> type[BaseModel]:
+    """Return the message class at `path`."""
+    here = model
     for step in path:
         if isinstance(step, str) and step in here.model_fields:
             here = _model_in(here.model_fields[step].annotation) or here
-    return [field.alias or name for name, field in here.model_fields.items()]
+    return here
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401
-    """Return the message class in an annotation; None if there is none."""
+def _fields(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any, *, lists: bool = True) -> type[BaseModel] | None:  # noqa: ANN401
+    """Return the message class in an annotation, perhaps within `lists` and mappings; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next(filter(None, map(_model_in, get_args(annotation))), None)
+    if not lists and get_origin(annotation) in (list, tuple, dict):
+        return None
+    return next(filter(None, (_model_in(each, lists=lists) for each in get_args(annotation))), None)
 
 
 def _shown_json(value: object) -> str:

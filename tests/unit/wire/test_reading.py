@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import orjson
 import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.job_in import JobIn
-from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values, require_once
+from seaway.wire.message import Incoming
+from seaway.wire.queues import QueueIn
+from seaway.wire.reading import (
+    MAX_SUBMITTED,
+    read_json,
+    read_value,
+    read_yaml_message,
+    require_few_values,
+    require_once,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +44,44 @@ def test_thousands_of_errors_are_not_described(whole: str) -> None:
     body = whole % ",".join(f'"!{number}":1' for number in range(2000))
     with pytest.raises(RejectedError, match=r"has [24],00\d errors, too many to list"):
         read_json(JobIn, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "where", "says"),
+    [
+        ({"gpus": 4}, "gpus", "it belongs in 'limit.gpus' or 'guarantee.gpus'"),
+        ({"level": "node"}, "level", "it belongs in 'policy.options.level'"),
+        ({"policy": {"name": "fgd", "level": "node"}}, "policy.level", "it belongs in 'policy.options.level'"),
+        ({"policy": {"options": {}}}, "policy.name", "is missing"),
+        ({"policy": "A"}, "policy", "'A' is not valid"),
+        ({"policy": 5, "policy_options": 5}, "policy", "must be a text"),
+    ],
+)
+def test_a_field_of_several_forms_has_one_error(body: dict[str, object], where: str, says: str) -> None:
+    """The error is that of the given form, and its place has no names of forms."""
+    with pytest.raises(RejectedError) as caught:
+        read_value(QueueIn, body)
+    errors = {each.where: each.message for each in (caught.value, *caught.value.also)}
+    assert says in errors.pop(where)
+    assert not {each for each in errors if each.startswith("policy.")}
+
+
+@pytest.mark.parametrize("model", [JobIn, QueueIn])
+def test_names_of_other_systems_lead_to_fields(model: type[Incoming]) -> None:
+    """Each name that an error translates is unknown, and its translations are known fields."""
+    for name, places in model.FOREIGN.items():
+        with pytest.raises(RejectedError, match=f"unknown field '{re.escape(name)}'; it belongs in '{places[0]}'"):
+            read_value(model, {**({"name": "a"} if model is JobIn else {}), name: {}})
+        for path in places:
+            value: object = {}
+            for step in reversed(path.split(".")):
+                value = {step: value}
+            errors: list[RejectedError] = []
+            try:
+                read_value(model, value)
+            except RejectedError as error:
+                errors = [error, *error.also]
+            assert not [each for each in errors if "unknown field" in each.message]
 
 
 def test_a_name_may_are_in_several_places() -> None:
