@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import engine, quality
-from benchmarks.alerts import alerts
+from benchmarks.alerts import alerts, explanations
 from benchmarks.api.cases import api
 from benchmarks.arrays import arrays
 from benchmarks.balanced import balanced
@@ -58,6 +58,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "arrays": arrays,
     "scrape": scrape,
     "alerts": alerts,
+    "explain": explanations,
     "api": api,
     "fleet": fleet,
     "deploy": deploy,

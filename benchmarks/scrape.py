@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
+from dataclasses import replace
 from random import Random
 from statistics import median
 from typing import Any
 
 import httpx
 
-from benchmarks.loop import CLUSTERS, GPUS, MEMORY_MIB, NODES, many_nodes
+from benchmarks.loop import CLUSTERS, FULL, GPUS, MEMORY_MIB, NODES, many_nodes
 from benchmarks.record import Result
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
@@ -36,6 +37,7 @@ KINDS = 200
 TIMES = 7
 MAX_S = 1.0
 HALF = JobSpec("half", Demand(ResourceRequest(1_000, 4_096, 1, MEMORY_MIB // 2, 0, 500)))
+MOST = JobSpec("most", Demand(ResourceRequest(1_000, 4_096, 1, MEMORY_MIB * 3 // 5, 0, 600)))
 
 
 def scrape(seed: int) -> Result:
@@ -57,11 +59,20 @@ def scrape(seed: int) -> Result:
     return Result("scrape", rows, notes, missed)
 
 
-def fill(plane: ControlPlane, clock: VirtualClock, seed: int) -> None:
-    """Run jobs on halves of all devices, and submit others that must wait."""
+def fill(plane: ControlPlane, clock: VirtualClock, seed: int, full: int = 0, partly: int = 0) -> None:
+    """Run jobs on halves of all devices, and submit others that must wait.
+
+    Parameters
+    ----------
+    full
+        Number of jobs that also run, each on a whole node for some hours.
+    partly
+        Number of devices of which a job takes a part that leaves less than half.
+    """
     ids, now_ns = JobIds(Random(seed)), clock.now_ns()
     kinds = [JobSpec("whole", Demand(ResourceRequest(1_000 + kind, 4_096, 1, 0, 100, 1_000))) for kind in range(KINDS)]
-    specs = [*[HALF] * SLICES, *(kinds[number % KINDS] for number in range(WAITING))]
+    whole = [replace(FULL, expected_duration_s=3600 * (1 + number % 24)) for number in range(full)]
+    specs = [*[HALF] * SLICES, *[MOST] * partly, *whole, *(kinds[number % KINDS] for number in range(WAITING))]
     plane.controller.step()
     for spec in specs:
         job = JobRecord(ids.generate(now_ns), spec, JobState.PENDING, now_ns, now_ns, "benchmark", "accepted")

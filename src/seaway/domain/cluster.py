@@ -84,15 +84,23 @@ class Cluster:
     @cached_property
     def unusable(self) -> Mapping[str, Sequence[Device]]:
         """Devices that accept no new work, because they or their nodes do not, by node."""
-        found = {
-            node.name: [device for device in node.devices if not (node.ready and device.healthy)] for node in self.nodes
-        }
-        return {name: devices for name, devices in found.items() if devices}
+        found: dict[str, Sequence[Device]] = {}
+        for node in self.nodes:  # most nodes have none
+            if devices := [device for device in node.devices if not device.healthy] if node.ready else node.devices:
+                found[node.name] = devices
+        return found
 
     @cached_property
     def models(self) -> Mapping[tuple[str, bool], int]:
         """Number of its devices by model, and by whether their nodes are spot capacity."""
-        return Counter((device.model, node.spot) for node in self.nodes for device in node.devices)
+        nodes: dict[bool, list[Node]] = {False: [], True: []}
+        for node in self.nodes:
+            nodes[node.spot].append(node)
+        return {
+            (model, spot): count
+            for spot, same in nodes.items()
+            for model, count in Counter([device.model for node in same for device in node.devices]).items()
+        }
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ falls.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from typing import ClassVar
@@ -313,6 +313,10 @@ class Waiting:
     def entries(self) -> Iterable[Entry]:
         """Return all waiting jobs, unordered."""
         return self._entries.values()
+
+    def ids(self) -> Set[str]:
+        """Return the IDs of all waiting jobs."""
+        return self._entries.keys()
 
     def refused(self, without: Container[str] = ()) -> frozenset[str]:
         """Return the IDs of the jobs of kinds that have been tried on the present fleet and do not fit.

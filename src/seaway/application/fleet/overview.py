@@ -53,6 +53,7 @@ from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import ring_links
+from seaway.domain.queues import children_of, subtree_guarantee
 from seaway.domain.runtime import PROGRAM_NAMES
 from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
@@ -256,11 +257,15 @@ class Overview:
 
     def queue_figures(self) -> QueueFigures:
         """Return the figures for the alerts of queues."""
-        totals = self.queue_totals()
-        used = {each.queue: each.used.get(GPUS, 0) for each in totals}
-        guarantee = {each.queue: each.guarantee[GPUS] for each in totals if GPUS in each.guarantee}
-        limit = {each.queue: each.limit[GPUS] for each in totals if GPUS in each.limit}
-        return QueueFigures(used, guarantee, limit, self.start_errors())
+        queues, tree = self._controller.names.queues.copy(), self._live.tree
+        children = children_of(queues.values())
+        guarantees = {name: subtree_guarantee(name, queues, children) for name in queues}
+        return QueueFigures(
+            {name: tree.use_lately(name).amount(GPUS) for name in queues},
+            {name: guarantee[GPUS] for name, guarantee in guarantees.items() if GPUS in guarantee},
+            {name: queue.limit[GPUS] for name, queue in queues.items() if GPUS in queue.limit},
+            self.start_errors(),
+        )
 
     def tenant_totals(self, costs: Mapping[Lane, Cost] = NO_COSTS) -> list[TenantTotals]:
         """Return the sums of tenants with their quotas, as `QueueViews.tenants`."""

@@ -13,6 +13,7 @@ from seaway.application.monitoring.rules import ALL, MINUTE_S, STORE_FAILS, Rule
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
 from seaway.application.records import Acknowledgement
+from seaway.application.views import ClusterView
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError, UnknownError
 from seaway.domain.reasons import Param, Reason
@@ -129,16 +130,19 @@ class Alerts:
 
     def look(self) -> None:
         """Evaluate all rules now."""
-        self._past = {
-            (each.rule, each.of): each for each in self._conditions.beyond_thresholds(self._clock.monotonic_ns())
-        }
-        self.look_at_faults()
+        now_ns, clusters = self._clock.monotonic_ns(), self._conditions.clusters()
+        beyond = self._conditions.beyond_thresholds(now_ns, clusters)
+        self._past = {(each.rule, each.of): each for each in beyond}
+        self._look_at_faults(clusters)
 
     def look_at_faults(self) -> None:
         """Evaluate the rules without a duration now. The others have the figures of the last full evaluation."""
+        self._look_at_faults(self._conditions.clusters())
+
+    def _look_at_faults(self, clusters: Sequence[ClusterView]) -> None:
         now_ns = self._clock.monotonic_ns()
         begun = now_ns, self._clock.now_ns()
-        past = self._past | {(each.rule, each.of): each for each in self._conditions.faults(now_ns)}
+        past = self._past | {(each.rule, each.of): each for each in self._conditions.faults(now_ns, clusters)}
         self._since = {key: self._since.get(key, begun) for key in past}
         found = [
             Alert(*key, past[key].value, wall_ns, past[key].why, past[key].nodes)

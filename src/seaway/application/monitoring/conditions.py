@@ -250,12 +250,16 @@ class Conditions:
         self._losses = Losses()
         self._seen: deque[_Seen] = deque(maxlen=int(DEPLOYING_WITHIN_S / EVERY_S) + 1)
 
-    def faults(self, now_ns: int) -> Iterator[Finding]:
+    def clusters(self) -> Sequence[ClusterView]:
+        """Return the clusters with their figures, for all rules of one evaluation."""
+        return self._sources.clusters()
+
+    def faults(self, now_ns: int, clusters: Sequence[ClusterView]) -> Iterator[Finding]:
         """Yield the figures beyond the thresholds of rules without a duration."""
         faults = self._sources.faults()
         if faults.trouble:
             yield Finding(STORE_FAILS, "", 1, faults.trouble)
-        for each in self._sources.clusters():
+        for each in clusters:
             if each.last_seen_s > CLUSTER_UNREACHABLE.bound:
                 yield Finding(CLUSTER_UNREACHABLE, each.name, each.last_seen_s)
             if each.state is ClusterState.UP:
@@ -270,7 +274,7 @@ class Conditions:
         if failed > JOBS_FAIL.bound:
             yield Finding(JOBS_FAIL, "", failed)
 
-    def beyond_thresholds(self, now_ns: int) -> Iterator[Finding]:
+    def beyond_thresholds(self, now_ns: int, clusters: Sequence[ClusterView]) -> Iterator[Finding]:
         """Yield the figures beyond the thresholds of rules with a duration."""
         figures = self._sources.figures()
         self._seen.append(_seen(now_ns, figures))
@@ -293,7 +297,7 @@ class Conditions:
                 yield Finding(DEPLOYMENTS_FAIL, cluster, failed)
         yield from self._network_alerts()
         yield from self._queue_alerts(figures)
-        yield from _cluster_alerts(self._sources.clusters())
+        yield from _cluster_alerts(clusters)
 
     def _network_alerts(self) -> Iterator[Finding]:
         seen = self._sources.network()

@@ -50,6 +50,9 @@ REST = 20
 
 NS_PER_S = 1_000_000_000
 
+RECORD_NS = 60 * NS_PER_S
+"""Minimum age of a plan before it is made again only to record estimates, nanoseconds."""
+
 _RESOURCES = (GPUS, GPU_MEMORY, CPU, MEMORY)
 
 
@@ -160,6 +163,7 @@ class Forecast:
         self._lock = lock
         self._making = threading.Lock()
         self._until_ns = -1
+        self._recorded_ns = -RECORD_NS
         self._plan: Mapping[str, PlannedStart] = {}
         self._first: dict[str, int] = {}
         self._error = Timing()
@@ -174,6 +178,7 @@ class Forecast:
                     state = self.state()
                 self._plan = planned(state, running(state))
                 self._compare()
+                self._recorded_ns = clock.monotonic_ns()
                 took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
                 self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
             return self._plan
@@ -185,8 +190,15 @@ class Forecast:
                 self._error.note(abs(each.created_ns - promised_ns) / NS_PER_S)
 
     def error(self) -> Timed:
-        """Return how far the first estimate of each started job was off."""
-        self.plan()
+        """Return how far the first estimate of each started job was off.
+
+        If nothing else planned for a while, and jobs without an estimate wait, plan to record their estimates.
+        """
+        if self._live.clock.monotonic_ns() >= self._recorded_ns + RECORD_NS:
+            with self._lock:
+                lack = not self._live.waiting.ids() <= self._first.keys()
+            if lack:
+                self.plan()
         return self._error.timed()
 
     def _compare(self) -> None:
