@@ -87,9 +87,9 @@ def web(seed: int) -> Result:
             ]
             live = _live(page, server)
         paths = [PAGES[path][0].format(job=job) for path in LOOKED_AT]
-        found, seen = pairs(server, BLOCKS, BURST, VIEWERS, _tokens(server), paths)
+        found, seen = pairs(server, BLOCKS, BURST, VIEWERS, tokens(server), paths)
     in_vain = sum(each.in_vain(LIVELY) for each in seen)
-    ratios = _ratios(found)
+    ratios = ratios_of(found)
     slower = median(ratios["took"])
     rows = [*shown, *_live_rows(live), *_ratio_rows(found, ratios)]
     rows.append({"page": f"of {len(seen)} x {VIEWERS} viewers, cut off or saw nothing", "median": in_vain})
@@ -133,7 +133,7 @@ def _live_rows(live: Sequence[Seen]) -> list[dict[str, Any]]:
     ]
 
 
-def _tokens(server: Served) -> list[str]:
+def tokens(server: Served) -> list[str]:
     """Return the tokens of viewers: an admin's, and a viewer's of the tenant of these jobs."""
     made = httpx.post(
         f"{server.url}/api/v1/tokens",
@@ -143,7 +143,7 @@ def _tokens(server: Served) -> list[str]:
     return [server.token, made.raise_for_status().json()["secret"]]
 
 
-def _ratios(found: Sequence[tuple[Burst, Burst]]) -> dict[str, list[float]]:
+def ratios_of(found: Sequence[tuple[Burst, Burst]]) -> dict[str, list[float]]:
     """Return the ratios of each pair: with viewers to without."""
     return {
         "took": [watched.took / alone.took for alone, watched in found],

@@ -1,4 +1,4 @@
-"""Pages and lists with 10,000 nodes and 100,000 jobs."""
+"""Pages and lists with 10,000 nodes and 100,000 jobs, and the cost of a hundred viewers there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,27 @@ from playwright.sync_api import Page, expect
 from benchmarks.api.full import BATCH, JOBS, NS_PER_JOB, WAITING, fill
 from benchmarks.api.server import Served, served
 from benchmarks.record import Result
-from benchmarks.web.cases import CLUSTERS, FLEET, NODES, PAGES
+from benchmarks.web.cases import (
+    BLOCKS,
+    BURST,
+    CLUSTERS,
+    FLEET,
+    LIVELY,
+    MAX_SLOWER,
+    NODES,
+    PAGES,
+    VIEWERS,
+    ratios_of,
+    tokens,
+)
 from benchmarks.web.looks import browser_page, rendered
+from benchmarks.web.rounds import pairs, spread
 
 OPENED = ("/", "/jobs", "/queues", "/history", "/fleet", "/schedule")
 """Pages to open."""
+
+LOOKED_AT = ("/", "/fleet", "/network", "/jobs", "/queues", "/history")
+"""Pages of viewers."""
 
 QUERIES = {
     "jobs": "jobs?limit=50",
@@ -69,8 +85,17 @@ def lists(seed: int) -> Result:
                 rows += [_opened(page, server, path) for path in OPENED]
                 rows += [*_sorted(page, server), *_searched(page, server)]
             rows.append({"what": "memory of the server, MiB", "median": server.memory_mib()})
+            found, seen = pairs(server, BLOCKS, BURST, VIEWERS, tokens(server), LOOKED_AT)
+    ratios = {f"ratio with {VIEWERS} viewers: {name}": values for name, values in ratios_of(found).items()}
+    rows += [{"what": name, **spread(values)} for name, values in ratios.items()]
+    in_vain = sum(each.in_vain(LIVELY) for each in seen)
     bounds = {"opens": ("median", MAX_OPEN_S)}
-    missed = []
+    missed = [f"{in_vain} viewers saw nothing"] if in_vain else []
+    missed += [
+        f"{name} {median(values):.2f}, asked {MAX_SLOWER:g}"
+        for name, values in ratios.items()
+        if median(values) > MAX_SLOWER
+    ]
     for row in rows:
         figure, most = bounds.get(row["what"].partition(" ")[0], ("p95 s", MAX_LIST_S))
         if row.get(figure, 0) >= most:
