@@ -104,7 +104,7 @@ def test_a_cluster_that_is_unreachable_is_informed_of(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_hardly_used_is_informed_of_after_an_hour(tmp_path: Path) -> None:
-    """The alert needs less than half of its cores for an hour; a peak in between restarts it."""
+    """The alert needs less than half of its cores and of its memory for an hour; a peak in between restarts it."""
     fires(
         tmp_path,
         "SeawayLowUtilisation",
@@ -112,10 +112,13 @@ def test_a_cluster_that_is_hardly_used_is_informed_of_after_an_hour(tmp_path: Pa
             'ClusterGPUCorePercentage{cluster="a"}': "12.5x90",
             'ClusterGPUCorePercentage{cluster="b"}': "12.5x30 60 12.5x60",
             'ClusterGPUCorePercentage{cluster="c"}': "50x90",
+            'ClusterGPUCorePercentage{cluster="d"}': "0x90",
+            'ClusterGPUMemoryPercentage{cluster="a"}': "3x90",
+            'ClusterGPUMemoryPercentage{cluster="d"}': "80x90",
         },
         not_at="59m",
         at="61m",
-        a=("Only 12.5 % of the GPU cores of a are allocated", {"cluster": "a"}),
+        a=("Only 12.5 % of the GPU cores and memory of a are allocated", {"cluster": "a"}),
     )
 
 

@@ -348,7 +348,7 @@ TEXTS: Mapping[str, str] = {
     "SeawayNodesNotReady": "{count:node} of {cluster} not ready",
     "SeawayGPUsUnhealthy": "{count:unhealthy GPU} of {cluster}",
     "SeawayLowUtilisation": (
-        "Only {percent:.1f} % of the GPU cores of {cluster} have been allocated for more than an hour"
+        "Only {percent:.1f} % of the GPU cores and memory of {cluster} have been allocated for more than an hour"
     ),
     "SeawayGatewayDead": "Gateway {gateway} does not answer",
     "SeawayGatewayFull": "The interface of gateway {gateway} is {share:.0%} full",

@@ -136,9 +136,11 @@ class World:
 
 
 def view(name: str, gpu_milli: Amount) -> ClusterView:
-    """Make a cluster that has so much of its GPU cores taken."""
-    none = Amount(0, 0)
-    return ClusterView(name, ClusterState.UP, 0, "", NO_FACTS, NO_FACTS, {}, None, 1, 1, none, none, gpu_milli, none, 0)
+    """Make a cluster that has so much of its GPU cores taken; of one with the name ``memory``, of its GPU memory."""
+    none, cores, memory = Amount(0, 0), gpu_milli, Amount(gpu_milli.total, 0)
+    if name == "memory":
+        cores, memory = memory, cores
+    return ClusterView(name, ClusterState.UP, 0, "", NO_FACTS, NO_FACTS, {}, None, 1, 1, none, none, cores, memory, 0)
 
 
 def seconds(text: str) -> int:
@@ -198,8 +200,8 @@ def test_rules_have_the_bounds_that_are_shipped_for_prometheus(rule: Rule) -> No
 
 
 def test_a_cluster_that_is_half_empty_is_informed_of_after_an_hour() -> None:
-    """Not before, not one that is half full, not one without GPUs; and no more once it is used."""
-    world = World(used={"idle": 490, "busy": 500})
+    """Not before, not one that is half full, not one without GPUs; and no more once its cores or memory are used."""
+    world = World(used={"idle": 490, "busy": 500, "memory": 500})
     assert world.go(3600 - EVERY_S) == []
     assert world.go(EVERY_S) == [("SeawayLowUtilisation", "idle", 49.0)]
     world.used["idle"] = 500

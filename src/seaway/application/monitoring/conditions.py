@@ -352,10 +352,10 @@ class Conditions:
 def _cluster_alerts(clusters: Sequence[ClusterView]) -> Iterator[Finding]:
     """Yield underused clusters. The use of clusters that do not respond is unknown."""
     for each in clusters:
-        taken = each.gpu_milli
-        if each.state is not ClusterState.UP or not taken.total:
+        amounts = [amount for amount in (each.gpu_milli, each.gpu_memory_mib) if amount.total]
+        if each.state is not ClusterState.UP or not amounts:
             continue
-        if (percent := 100 * taken.used / taken.total) < LOW_UTILISATION.bound:
+        if (percent := 100 * max(amount.used / amount.total for amount in amounts)) < LOW_UTILISATION.bound:
             yield Finding(LOW_UTILISATION, each.name, percent)
 
 
