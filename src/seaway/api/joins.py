@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import Request, Response
@@ -17,6 +16,7 @@ from seaway.bootstrap.cluster_joins import JOINED_LATER, LARGEST_KUBECONFIG, Clu
 from seaway.domain.errors import ForbiddenError, RejectedError
 from seaway.wire.fields import moment
 from seaway.wire.joins import JoinCreated, JoinDone, JoinEndIn, JoinList, JoinOut, NewJoinIn, join_command
+from seaway.wire.message import coded, with_message
 
 routes = router("fleet")
 
@@ -29,8 +29,8 @@ ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9./_-]*)?")
 async def list_joins(request: Request) -> Response:
     """List the joins of clusters in progress, and the joined clusters."""
     joins = plane_of(request).joins
-    body = {"joins": [_fields(each) for each in joins.joins()], "joined": joins.names(), "obstacle": joins.obstacle()}
-    return json_reply(body)
+    found, obstacle = [_fields(each) for each in joins.joins()], coded(joins.obstacle())
+    return json_reply({"joins": found, "joined": joins.names(), "obstacle": obstacle})
 
 
 @operation(routes, "POST", "/fleet/joins", Role.ADMIN, {201: JoinCreated}, errors=(409,), body=NewJoinIn)
@@ -66,7 +66,7 @@ async def finish_join(request: Request, join: str) -> Response:
         f"join {join}", lambda: joins.finish(join, given.name, replace=given.replace)
     )
     note = JOINED_LATER.format(name=done.name) if joins.simulated else ""
-    return json_reply({"name": done.name, "note": note, "problems": list(done.problems)})
+    return json_reply({"name": done.name, "note": note, "problems": [coded(each) for each in done.problems]})
 
 
 @operation(routes, "DELETE", "/fleet/joins/{join}", Role.ADMIN, {204: None}, errors=(404,))
@@ -132,7 +132,10 @@ def _token_of(request: Request, join: str) -> str:
 
 
 def _fields(join: ClusterJoin) -> dict[str, Any]:
-    checks = [{**asdict(each), "level": each.level.value} for each in list(join.findings)]
+    checks = [
+        {"check": each.check, "level": each.level.value, **with_message(each.text), "remedy": coded(each.remedy)}
+        for each in list(join.findings)
+    ]
     return {
         "id": join.id,
         "stage": join.stage.value,

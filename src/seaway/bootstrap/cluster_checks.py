@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason, also, in_cluster, reason_of
 
 if TYPE_CHECKING:
     from seaway.adapters.kubernetes.cluster import KubernetesCluster
@@ -24,7 +25,7 @@ LOOK_S = 0.1
 MAX_NAMED = 5
 """Maximum number of problems of a cluster that are listed."""
 
-RIGHTS_REMEDY = "apply deploy/kubernetes/member.yaml and namespaces.yaml there"
+RIGHTS_REMEDY = Reason("apply_member")
 """Remedy for missing rights in a cluster."""
 
 POLICY_VERSION = (1, 30)
@@ -50,8 +51,8 @@ class Finding:
     ----------
     check
         What was checked, like ``database`` or ``cluster gpu-east``.
-    remedy
-        What to do; empty if nothing.
+    text, remedy
+        Result, and what to do; empty if nothing. Those of clusters are reasons with codes.
     """
 
     check: str
@@ -69,7 +70,7 @@ def examine_cluster(cluster: KubernetesCluster, *, through_karmada: bool = False
     try:
         seen = inventory(cluster)
     except UnavailableError as error:
-        yield Finding(check, Level.ERROR, str(error), "check the kubeconfig, its token and the network to the server")
+        yield Finding(check, Level.ERROR, reason_of(error), Reason("check_connection"))
         return
     yield Finding(check, Level.OK if seen.nodes else Level.WARNING, inventory_text(seen))
     yield _version(cluster)
@@ -82,7 +83,7 @@ def examine_cluster(cluster: KubernetesCluster, *, through_karmada: bool = False
     for text in problems[:MAX_NAMED]:
         yield Finding(check, Level.WARNING, text)
     if len(problems) > MAX_NAMED:
-        yield Finding(check, Level.WARNING, f"{len(problems) - MAX_NAMED} more problems of nodes")
+        yield Finding(check, Level.WARNING, Reason("more_problems", count=len(problems) - MAX_NAMED))
 
 
 def inventory(cluster: KubernetesCluster) -> Cluster:
@@ -106,16 +107,17 @@ def inventory(cluster: KubernetesCluster) -> Cluster:
         return seen
 
 
-def inventory_text(cluster: Cluster) -> str:
+def inventory_text(cluster: Cluster) -> Reason:
     """Return the numbers of nodes and GPUs of a cluster, such as ``3 nodes, 8 NVIDIA L4``."""
     models = Counter(device.model for node in cluster.nodes for device in node.devices)
-    gpus = ", ".join(f"{count} {model}" for model, count in models.most_common()) or "no GPUs found"
-    return f"{len(cluster.nodes)} node{'s' if len(cluster.nodes) != 1 else ''}, {gpus}"
+    gpus = tuple(Reason("count_and_name", count=count, name=model) for model, count in models.most_common())
+    return Reason("nodes_and_gpus", count=len(cluster.nodes), gpus=gpus or Reason("no_gpus"))
 
 
 def node_problems(problems: Mapping[str, Sequence[Problem]]) -> list[str]:
     """Return the problems of nodes, one sentence each."""
-    return [f"{where}: {each.text}" for where, found in problems.items() for each in found if where.startswith("node/")]
+    nodes = {where: found for where, found in problems.items() if where.startswith("node/")}
+    return [in_cluster(where, each.text) for where, found in nodes.items() for each in found]
 
 
 def _version(cluster: KubernetesCluster) -> Finding:
@@ -127,21 +129,20 @@ def _version(cluster: KubernetesCluster) -> Finding:
     try:
         version = cluster.version()
     except (ApiError, UnavailableError) as error:
-        return Finding(check, Level.WARNING, f"cannot be checked: {error}")
-    text = f"Kubernetes {version}, which answers in {1000 * (time.perf_counter() - began_s):.0f} ms"
+        return Finding(check, Level.WARNING, Reason("not_checked", why=reason_of(error)))
+    text = Reason("kubernetes_version", version=version, took_ms=round(1000 * (time.perf_counter() - began_s)))
     numbers = re.match(r"v(\d+)\.(\d+)", version)
     if numbers and (int(numbers[1]), int(numbers[2])) < POLICY_VERSION:
-        remedy = "create the namespaces of tenants as in deploy/kubernetes/tenant.yaml, without namespaces.yaml"
-        return Finding(check, Level.WARNING, f"{text}; admission policies need 1.30", remedy)
+        return Finding(check, Level.WARNING, also(text, Reason("policies_need")), Reason("create_namespaces"))
     return Finding(check, Level.OK, text)
 
 
 def _refused(cluster: KubernetesCluster) -> Finding:
     check, refused = f"rights in {cluster.cluster}", cluster.refused()
     if not refused:
-        return Finding(check, Level.OK, "it refused no read so far")
+        return Finding(check, Level.OK, Reason("no_read_refused"))
     text = "; ".join(f"{source}: {why}" for source, why in sorted(refused.items()))
-    return Finding(check, Level.WARNING, text, "apply deploy/kubernetes/karmada-member.yaml there")
+    return Finding(check, Level.WARNING, text, Reason("apply_karmada_member"))
 
 
 def examine_rights(check: str, missing: Callable[[], Sequence[Right]], remedy: str) -> Finding:
@@ -152,10 +153,10 @@ def examine_rights(check: str, missing: Callable[[], Sequence[Right]], remedy: s
     try:
         found = missing()
     except (ApiError, UnavailableError) as error:
-        return Finding(check, Level.WARNING, f"cannot be checked: {error}")
+        return Finding(check, Level.WARNING, Reason("not_checked", why=reason_of(error)))
     if not found:
-        return Finding(check, Level.OK, "complete")
-    return Finding(check, Level.ERROR, f"Seaway may not {describe(found)}", remedy)
+        return Finding(check, Level.OK, Reason("rights_complete"))
+    return Finding(check, Level.ERROR, Reason("rights_missing", rights=describe(found)), remedy)
 
 
 def _gpus(cluster: Cluster) -> Finding:
@@ -163,13 +164,13 @@ def _gpus(cluster: Cluster) -> Finding:
     check = f"GPUs in {cluster.name}"
     devices = [device for node in cluster.nodes for device in node.devices]
     if not devices:
-        remedy = "install HAMi, or the device plugin of the vendor, on its GPU nodes"
-        return Finding(check, Level.WARNING, "no device plugin reports any", remedy)
+        return Finding(check, Level.WARNING, Reason("no_plugin"), Reason("install_plugin"))
     broken = sum(not device.healthy for device in devices)
     shared = sum(device.share_limit > 1 for device in devices)
-    text = f"{shared} of {len(devices)} can be shared between replicas"
+    text = Reason("gpus_shared", count=shared, devices=len(devices))
     if broken:
-        return Finding(check, Level.WARNING, f"{text}; {broken} unhealthy", "seaway fleet devices names them")
+        return Finding(check, Level.WARNING, also(text, Reason("some_unhealthy", count=broken)), Reason("list_devices"))
     if not shared:
-        return Finding(check, Level.NOTE, f"{text}: jobs get whole GPUs", "install HAMi there for slices of GPUs")
+        whole = Reason("gpus_shared", count=shared, devices=len(devices), why=Reason("whole_gpus"))
+        return Finding(check, Level.NOTE, whole, Reason("install_hami"))
     return Finding(check, Level.OK, text)

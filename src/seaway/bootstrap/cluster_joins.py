@@ -25,6 +25,7 @@ from seaway.bootstrap.cluster_join import Joined, join, joined, known_names, lea
 from seaway.bootstrap.clusters import Kind, kind_of
 from seaway.bootstrap.settings import ClusterSettings
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
+from seaway.domain.reasons import Reason, reason_of, replaced
 
 log = logging.getLogger(__name__)
 
@@ -134,11 +135,11 @@ class ClusterJoins:
     def obstacle(self) -> str:
         """Return why no cluster can be joined here; empty if one can."""
         if self._data is None:
-            return "this server has no data folder"
+            return Reason("no_data_folder")
         if self._kind is Kind.SET:
-            return "the settings of this server name its clusters: add the kubeconfig there (docs/clusters.md)"
+            return Reason("clusters_are_set")
         if self._settings.simulated_url or self._settings.fleet != ClusterSettings().fleet:
-            return "the settings of this server name simulated clusters: remove clusters.fleet and simulated_url first"
+            return Reason("simulated_are_set")
         return ""
 
     def names(self) -> list[str]:
@@ -278,7 +279,7 @@ class ClusterJoins:
         made.kubeconfig, made.context, server = self_contained(kubeconfig, context)
         made.name = made.context
         made.stage = Stage.CHECKING
-        made.findings.append(Finding("kubeconfig", Level.OK, f"context {made.context!r} of {server}"))
+        made.findings.append(Finding("kubeconfig", Level.OK, Reason("context_of", context=made.context, server=server)))
         threading.Thread(target=self._run, args=(made,), name=f"join {made.id}", daemon=True).start()
 
     def _run(self, made: ClusterJoin) -> None:
@@ -286,10 +287,10 @@ class ClusterJoins:
             for each in self._examine(made):
                 made.findings.append(each)
         except SeawayError as error:
-            made.findings.append(Finding("cluster", Level.ERROR, str(error)))
+            made.findings.append(Finding("cluster", Level.ERROR, reason_of(error)))
         except Exception:  # a bug must not leave the join in progress
             log.exception("the checks of a cluster failed")
-            made.findings.append(Finding("cluster", Level.ERROR, "the checks failed by a bug; see the server's log"))
+            made.findings.append(Finding("cluster", Level.ERROR, Reason("checks_failed")))
         finally:
             made.stage = Stage.CHECKED
 
@@ -310,19 +311,17 @@ class ClusterJoins:
                 made.name = cluster.cluster
                 for each in examine_cluster(cluster):
                     made.answers |= each.level is not Level.ERROR
-                    yield Finding(each.check, each.level, each.text.replace(str(file), NAME), each.remedy)
+                    yield Finding(each.check, each.level, replaced(each.text, str(file), NAME), each.remedy)
             finally:
                 backends.close()
         assert self._data is not None
         if before := known_names(self._data).get(names.uid(made.name), ""):
-            text = f"it has been joined as {before!r} before, and keeps that name"
-            yield Finding("name", Level.NOTE, text, "to replace its kubeconfig, say so when you complete the join")
+            yield Finding("name", Level.NOTE, Reason("joined_before", name=before), Reason("say_replace"))
             made.name = before
         if gateway := self._gateway_of(made.name):
-            yield Finding("network", Level.OK, f"its gateway is {gateway}")
+            yield Finding("network", Level.OK, Reason("gateway_is", gateway=gateway))
         else:
-            text = "no gateway belongs to it: jobs with bounds on the network do not run there"
-            yield Finding("network", Level.NOTE, text, "seaway network put FILE; see docs/network.md")
+            yield Finding("network", Level.NOTE, Reason("without_gateway"), Reason("put_network"))
 
 
 def self_contained(text: str, context: str) -> tuple[str, str, str]:
@@ -389,8 +388,8 @@ def _expiry(kubeconfig: str) -> Findings:
         return
     left = ends - datetime.now(UTC)
     level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < TOKEN_DAYS else Level.OK
-    remedy = "" if level is Level.OK else "create one that is valid for longer; later, join again to replace it"
-    yield Finding("token", level, f"valid until {ends:%Y-%m-%d %H:%M} UTC", remedy)
+    valid = Reason("valid_until", until=ends.strftime("%Y-%m-%dT%H:%M:00Z"))
+    yield Finding("token", level, valid, "" if level is Level.OK else Reason("create_longer_token"))
 
 
 def _renamed(error: SeawayError, file: Path) -> SeawayError:

@@ -362,6 +362,44 @@ TEXTS: Mapping[str, str] = {
     "SeawayStartEstimatesOff": "Half of the expected starts are off by more than {off_s}",
     "listed": "{parts}",
     "and_others": "{names} and others",
+    # Checks of clusters.
+    "context_of": "context {context!r} of {server}",
+    "nodes_and_gpus": "{count:node}, {gpus}",
+    "count_and_name": "{count} {name}",
+    "no_gpus": "no GPUs found",
+    "check_connection": "check the kubeconfig, its token and the network to the server",
+    "not_checked": "cannot be checked",
+    "kubernetes_version": "Kubernetes {version}, which answers in {took_ms} ms",
+    "policies_need": "admission policies need 1.30",
+    "create_namespaces": (
+        "create the namespaces of tenants as in deploy/kubernetes/tenant.yaml, without namespaces.yaml"
+    ),
+    "no_read_refused": "it refused no read so far",
+    "apply_karmada_member": "apply deploy/kubernetes/karmada-member.yaml there",
+    "apply_member": "apply deploy/kubernetes/member.yaml and namespaces.yaml there",
+    "rights_complete": "complete",
+    "rights_missing": "Seaway may not {rights}",
+    "no_plugin": "no device plugin reports any",
+    "install_plugin": "install HAMi, or the device plugin of the vendor, on its GPU nodes",
+    "gpus_shared": "{count} of {devices} can be shared between replicas",
+    "some_unhealthy": "{count} unhealthy",
+    "list_devices": "seaway fleet devices names them",
+    "whole_gpus": "jobs get whole GPUs",
+    "install_hami": "install HAMi there for slices of GPUs",
+    "more_problems": "{count:more problem} of nodes",
+    "valid_until": "valid until {until}",
+    "create_longer_token": "create one that is valid for longer; later, join again to replace it",
+    "joined_before": "it has been joined as {name!r} before, and keeps that name",
+    "say_replace": "to replace its kubeconfig, say so when you complete the join",
+    "gateway_is": "its gateway is {gateway}",
+    "without_gateway": "no gateway belongs to it: jobs with bounds on the network do not run there",
+    "put_network": "seaway network put FILE; see docs/network.md",
+    "checks_failed": "the checks failed by a bug; see the server's log",
+    "no_data_folder": "this server has no data folder",
+    "clusters_are_set": ("the settings of this server name its clusters: add the kubeconfig there (docs/clusters.md)"),
+    "simulated_are_set": (
+        "the settings of this server name simulated clusters: remove clusters.fleet and simulated_url first"
+    ),
     # Trained policies.
     "set_aside": "set aside for {time:g} s",
     "slower_than": "slower than {limit:g} ms",
@@ -540,6 +578,19 @@ def without_cluster(cluster: str, reason: str) -> str:
         return reason.removeprefix(f"{cluster}: ")
     own = reason.params.get("text") if reason.code == "in_cluster" else reason
     return own if isinstance(own, str) else reason
+
+
+def replaced(reason: str, old: str, new: str) -> str:
+    """Return a reason with another text in place of one, in its parameters too."""
+    if not isinstance(reason, Reason):
+        return reason.replace(old, new)
+
+    def param(value: Param) -> Param:
+        if isinstance(value, tuple):
+            return tuple(replaced(each, old, new) for each in value)
+        return replaced(value, old, new) if isinstance(value, str) else value
+
+    return Reason(reason.code, **{name: param(value) for name, value in reason.params.items()})
 
 
 def also(reason: str, *others: str) -> Reason:

@@ -5,8 +5,7 @@ The English text in the code is the key of the catalogues in `locale/zh`, one fi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -33,51 +32,6 @@ FIRST = "en"
 
 MARKS: Marks = (Markup("\u3001"), Markup("\uff1a"), Markup("\uff1b"))
 """Chinese separators of lists, reasons and clauses."""
-
-
-CHECK_CLAUSES = (
-    "context '{context}' of {server}",
-    "{count} nodes, no GPUs found",
-    "1 node, no GPUs found",
-    "{count} nodes, {gpus}",
-    "1 node, {gpus}",
-    "check the kubeconfig, its token and the network to the server",
-    "cannot be checked: {reason}",
-    "Kubernetes {version}, which answers in {time}; admission policies need 1.30",
-    "Kubernetes {version}, which answers in {time}",
-    "create the namespaces of tenants as in deploy/kubernetes/tenant.yaml, without namespaces.yaml",
-    "complete",
-    "Seaway may not {rights}",
-    "apply deploy/kubernetes/member.yaml and namespaces.yaml there",
-    "no device plugin reports any",
-    "install HAMi, or the device plugin of the vendor, on its GPU nodes",
-    "{count} of {devices} can be shared between replicas; {broken} unhealthy",
-    "{count} of {devices} can be shared between replicas: jobs get whole GPUs",
-    "{count} of {devices} can be shared between replicas",
-    "seaway fleet devices names them",
-    "install HAMi there for slices of GPUs",
-    "{count} more problems of nodes",
-    "valid until {time}",
-    "create one that is valid for longer; later, join again to replace it",
-    "it has been joined as '{name}' before, and keeps that name",
-    "to replace its kubeconfig, say so when you complete the join",
-    "its gateway is {gateway}",
-    "no gateway belongs to it: jobs with bounds on the network do not run there",
-    "seaway network put FILE; see docs/network.md",
-    "the checks failed by a bug; see the server's log",
-)
-"""Results of the checks of a cluster, and their remedies, with their names in braces."""
-
-
-Clauses = tuple[tuple[str, re.Pattern[str]], ...]
-"""Clauses with their patterns."""
-
-
-def _patterns(clauses: Iterable[str]) -> Clauses:
-    return tuple((each, re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(each)))) for each in clauses)
-
-
-_OF_CHECKS = _patterns(CHECK_CLAUSES)
 
 
 def _params(shown: Mapping[str, Any]) -> Params:
@@ -151,19 +105,6 @@ class Words:
         """Return the result of `coded` without markup, such as for attributes."""
         said = self.coded(shown)
         return said.striptags() if isinstance(said, Markup) else said
-
-    def check(self, english: str) -> str:
-        """Translate the result of a check of a cluster, or its remedy; as `translated` for others."""
-        return (self.language != FIRST and self._clause(english)) or self.translated(english)
-
-    def _clause(self, english: str) -> str:
-        """Translate a clause; empty for an unknown one."""
-        if english in self.known:
-            return self.known[english]
-        for clause, pattern in _OF_CHECKS:
-            if (found := pattern.fullmatch(english)) and clause in self.known:
-                return self(clause, **found.groupdict())
-        return ""
 
     def param(self, shown: object) -> str:
         """Translate a parameter of a reason of the API, which can be a reason itself."""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from seaway.wire.fields import ReferenceOrNone
-from seaway.wire.message import Incoming, Shown
+from seaway.wire.message import CodedOut, CodeOut, Incoming, Shown
 
 LevelName = Literal["ok", "note", "warning", "error"]
 
@@ -38,9 +38,11 @@ class CheckOut(Shown):
 
     check: str
     level: LevelName
-    text: str
-    remedy: str
-    """Remedy; empty if nothing is to be done."""
+    message: str
+    """Result in words."""
+    reason: CodeOut
+    remedy: CodedOut | None
+    """Remedy; null if nothing is to be done."""
 
 
 class JoinOut(Shown):
@@ -74,8 +76,8 @@ class JoinList(Shown):
     joins: list[JoinOut]
     joined: list[str]
     """Names of the clusters that were joined on this server."""
-    obstacle: str
-    """Reason why no cluster can be joined on this server; empty if one can."""
+    obstacle: CodedOut | None
+    """Reason why no cluster can be joined on this server; null if one can."""
 
 
 class JoinDone(Shown):
@@ -84,7 +86,7 @@ class JoinDone(Shown):
     name: str
     note: str
     """Next step; empty if there is none."""
-    problems: list[str]
+    problems: list[CodedOut]
     """Problems of its nodes, and missing rights."""
 
 

@@ -48,7 +48,7 @@ async def test_an_admin_joins_a_cluster_by_its_kubeconfig(tmp_path: Path) -> Non
                 "gpu-east",
                 True,
             )
-            assert (await client.get(PATH)).json() == {"joins": [], "joined": ["gpu-east"], "obstacle": ""}
+            assert (await client.get(PATH)).json() == {"joins": [], "joined": ["gpu-east"], "obstacle": None}
             assert (await client.post("/api/v1/fleet/clusters/gpu-east/leave")).status_code == 204
             assert (await client.post("/api/v1/fleet/clusters/gpu-east/leave")).status_code == 404
             entries = (await client.get("/api/v1/audit")).json()["entries"]
@@ -112,5 +112,5 @@ async def test_a_host_name_cannot_change_the_script(tmp_path: Path) -> None:
 async def test_a_server_without_a_folder_joins_none(rig: Rig) -> None:
     """The list has the reason, and a join is a conflict."""
     async with rig.client() as client:
-        assert (await client.get(PATH)).json()["obstacle"] == "this server has no data folder"
+        assert (await client.get(PATH)).json()["obstacle"]["message"] == "this server has no data folder"
         assert (await client.post(PATH, json={})).status_code == 409

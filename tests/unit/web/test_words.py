@@ -16,7 +16,6 @@ from jinja2 import nodes
 from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
-from seaway.bootstrap import cluster_checks
 from seaway.domain.dependencies import When
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import TEXTS
@@ -25,7 +24,7 @@ from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.pages.jobs.columns import COLUMNS
-from seaway.web.words import CHECK_CLAUSES, language_of, words_of
+from seaway.web.words import language_of, words_of
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -66,7 +65,6 @@ CLAUSES = {
     TAKEN_IN,
     NO_PLACE,
     DELAYS,
-    *CHECK_CLAUSES,
     *TEXTS.values(),
 }
 """Anything that the API says in a clause that is always the same.
@@ -133,20 +131,3 @@ def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
 ) -> None:
     """A choice counts first, then the browser's order, then English."""
     assert language_of(chosen, accepted) == language
-
-
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [
-        ("3 nodes, 8 NVIDIA L4", "3 个节点,8 NVIDIA L4"),
-        ("Kubernetes v1.33.1, which answers in 4 ms", "Kubernetes v1.33.1,响应时间 4 ms"),
-        ("0 of 8 can be shared between replicas", "8 个 GPU 中有 0 个可由多个副本共享"),
-        (cluster_checks.RIGHTS_REMEDY, "请在该集群应用 deploy/kubernetes/member.yaml 和 namespaces.yaml"),
-        ("connection refused", '<span lang="en">connection refused</span>'),
-    ],
-)
-def test_results_of_the_checks_of_a_cluster_are_translated(english: str, chinese: str) -> None:
-    """Names and figures stay as they are; errors of others stay English, and are marked as such."""
-    half_width = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
-    assert words_of("zh").check(english).translate(half_width) == chinese
-    assert words_of("en").check(english) == english

@@ -36,17 +36,8 @@ class Joining:
         """Accept the joins in progress."""
         self._joins = {each.id: each for each in value.joins}
         words = self._visit.words
-        rows = [
-            {
-                "join": each,
-                "checks": [
-                    {"title": title_of(words, one.check), "level": one.level, "text": one.text, "remedy": one.remedy}
-                    for one in each.checks
-                ],
-            }
-            for each in value.joins
-        ]
-        self._fragment.show(rows=rows, obstacle=value.obstacle)
+        titles = {one.check: title_of(words, one.check) for each in value.joins for one in each.checks}
+        self._fragment.show(joins=value.joins, titles=titles, obstacle=value.obstacle)
 
     async def _act(self, act: str, name: str) -> None:
         words, found = self._visit.words, self._joins.get(name)
