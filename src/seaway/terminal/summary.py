@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from seaway.domain.job_state import PLACED, WAITING, JobState
-from seaway.terminal.words import STYLES, Body, bar
+from seaway.terminal.words import STYLES, Body, bar, cores
 
 LONG_BAR = 20
 SHORT_BAR = 3
@@ -44,6 +44,8 @@ class Summary:
         Number of clusters in each state.
     unreachable
         Names of clusters that are not up. All sums omit them, because their current state is unknown.
+    gpus_used_milli
+        GPUs in use, in thousandths. A slice counts as the larger share of cores and memory.
     milli, memory_mib
         GPU cores, in thousandths, and GPU memory.
     free_milli, free_memory_mib
@@ -56,6 +58,7 @@ class Summary:
     unreachable: tuple[str, ...] = ()
     nodes: int = 0
     gpus: int = 0
+    gpus_used_milli: int = 0
     milli: Amount = Amount()
     memory_mib: Amount = Amount()
     free_milli: int = 0
@@ -73,6 +76,7 @@ class Summary:
             tuple(each["name"] for each in clusters if each["state"] != "up"),
             sum(each["nodes"] for each in up),
             sum(each["gpus"] for each in up),
+            sum(each.get("gpus_used_milli", 0) for each in up),
             _sum(up, "gpu_milli"),
             _sum(up, "gpu_memory_mib"),
             sum(max(each["gpu_milli"]["free"], 0) for each in taking),
@@ -95,7 +99,7 @@ class Summary:
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
-        line.append(f"  {self.nodes:,} nodes  {self.gpus:,} GPUs")
+        line.append(f"  {self.nodes:,} nodes  {cores(self.gpus_used_milli)} of {self.gpus:,} GPUs in use")
         return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
 
     def capacity_line(self, width: int) -> Text:
@@ -105,9 +109,9 @@ class Summary:
         return self._room(max(LONG_BAR - (over + 1) // 2, SHORT_BAR)) if over else line
 
     def _room(self, blocks: int) -> Text:
-        cores = _level("GPU cores", self.milli, self.free_milli, (1000, ""), blocks)
+        in_cores = _level("GPU cores", self.milli, self.free_milli, (1000, ""), blocks)
         unit = _unit(self.memory_mib.total)
-        return Text("  ").join((cores, _level("memory", self.memory_mib, self.free_memory_mib, unit, blocks)))
+        return Text("  ").join((in_cores, _level("memory", self.memory_mib, self.free_memory_mib, unit, blocks)))
 
     def jobs_line(self) -> Text:
         """Count jobs by state: waiting ones first, then running ones, then finished ones."""

@@ -115,6 +115,7 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
         "gpus": 2 * nodes,
         "cpu_milli": amount(0, 64_000 * nodes),
         "memory_mib": amount(0, 65_536 * nodes),
+        "gpus_used_milli": 550 * nodes,
         "gpu_milli": amount(500 * nodes, 2000 * nodes),
         "gpu_memory_mib": amount(81_920, 163_840 * nodes),
         "jobs": 1,
