@@ -99,7 +99,7 @@ class Summary:
         line = Text.assemble(("clusters ", "bold"))
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
-        line.append(f"  {self.nodes:,} nodes  {cores(self.gpus_used_milli)} of {self.gpus:,} GPUs in use")
+        line.append(f"  {self.nodes:,} nodes  {cores(self.gpus_used_milli)}/{self.gpus:,} GPUs")
         return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
 
     def capacity_line(self, width: int) -> Text:

@@ -13,7 +13,7 @@ COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying"
 def test_clusters_and_what_is_free_are_summed_up() -> None:
     """By state, with what is wrong among them."""
     summary = Summary.of([cluster("a"), cluster("b", 4), cluster("c")], COUNTS)
-    assert summary.fleet_line().plain == "clusters 3 up   8 nodes  4.4 of 16 GPUs in use"
+    assert summary.fleet_line().plain == "clusters 3 up   8 nodes  4.4/16 GPUs"
     line = summary.capacity_line(160).plain
     assert "4/16 12 free" in line
     assert "240/1,280Gi 1,040Gi free" in line
@@ -24,7 +24,7 @@ def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
     cordon = {"cluster": "b", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     clusters = [cluster("a", 4), {**cluster("b", 4), "cordon": cordon}, cluster("c", 4, state="lost")]
     summary = Summary.of(clusters, COUNTS)
-    assert summary.fleet_line().plain.endswith("2 up 1 lost   8 nodes  4.4 of 16 GPUs in use  without c, which does not answer")
+    assert summary.fleet_line().plain.endswith("2 up 1 lost   8 nodes  4.4/16 GPUs  without c, which does not answer")
     alone = Summary.of(clusters[:1], COUNTS)
     assert (summary.free_milli, summary.free_memory_mib) == (alone.free_milli, alone.free_memory_mib)
     assert summary.milli.total == 2 * alone.milli.total
@@ -36,8 +36,8 @@ def test_unreachable_clusters_are_named_while_there_is_room() -> None:
     """Each is counted once, by its state; of many it is reported how many the sums leave out."""
     unreachable = [cluster(name, state="stale") for name in ("b", "c", "d")]
     two, three = (Summary.of([cluster("a"), *unreachable[:count]], {}).fleet_line().plain for count in (2, 3))
-    assert two.endswith("1 up 2 stale   2 nodes  1.1 of 4 GPUs in use  without b and c, which do not answer")
-    assert three.endswith("1 up 3 stale   2 nodes  1.1 of 4 GPUs in use  without 3 that do not answer")
+    assert two.endswith("1 up 2 stale   2 nodes  1.1/4 GPUs  without b and c, which do not answer")
+    assert three.endswith("1 up 3 stale   2 nodes  1.1/4 GPUs  without 3 that do not answer")
 
 
 def test_the_address_is_cut_before_the_fleet() -> None:
