@@ -89,6 +89,34 @@ async def tried(plane: ControlPlane, status: int = 200, **placement: object) -> 
     return await asked(plane, "POST", "/jobs?dry_run=true", job, status)
 
 
+async def price_sources(plane: ControlPlane, cluster: str = "east") -> list[tuple[str | None, bool, str | None]]:
+    """Return the prices of normal and of spot GPUs, whether they are spot prices, and their sources."""
+    shown = await asked(plane, "GET", f"/fleet/clusters/{cluster}")
+    return [(each["price_per_gpu_hour"], each["spot_price"], each["source"]) for each in shown["prices"]]
+
+
+async def test_each_price_has_its_source(tmp_path: Path) -> None:
+    """Set facts precede those of the settings, and these the reported ones, for spot nodes as for others."""
+    known = Facts(provider="metal", prices={"A100": 4_000_000}, spot_prices={"A100": 2_000_000}, labels={"a": "b"})
+    with ApiServer("east") as server:
+        server.create(labelled("node-1", EKS))
+        server.create(labelled("node-2", KARPENTER))
+        server.kubeconfig(tmp_path / "east")
+        backends = KubernetesBackends(tmp_path, ClusterOptions(known={"east": known}), seed=1)
+        try:
+            plane = plane_of(backends)
+            seen(plane, lambda each: each.nodes == 2)
+            assert await price_sources(plane) == [("4.00", False, "settings"), ("2.00", True, "settings")]
+            facts = {"region": "eu", "spot_price_per_gpu_hour": {"*": "1"}}
+            shown = await asked(plane, "PATCH", "/fleet/clusters/east/facts", facts)
+            sources = {"region": "set", "zones": "reported", "provider": "settings", "hardware": "reported"}
+            assert shown["sources"] == {**sources, "labels.a": "settings"}
+            plane.controller.step()
+            assert await price_sources(plane) == [("4.00", False, "settings"), ("1.00", True, "set")]
+        finally:
+            backends.close()
+
+
 async def test_facts_are_read_from_labels_of_nodes(tmp_path: Path) -> None:
     """Region, zones and special hardware that all GPU nodes have, and prices, those of spot nodes apart."""
     with ApiServer("east") as server:
@@ -111,8 +139,10 @@ async def test_facts_are_read_from_labels_of_nodes(tmp_path: Path) -> None:
                 "node-1": "8.20",
                 "node-2": "2.50",
             }
+            assert await price_sources(plane) == [("4.10", False, "reported"), ("1.25", True, "reported")]
             server.put(labelled("node-2", KARPENTER | {"seaway.io/price-per-gpu-hour": "cheap"}))
             seen(plane, lambda each: not each.facts.spot_prices)
+            assert await price_sources(plane) == [("4.10", False, "reported")] * 2
             (problem,) = backends.clusters()[0].view.problems()["node/node-2"]
             assert problem.text == "'cheap' is not a price like 2.50"
         finally:

@@ -197,8 +197,9 @@ class ClusterView:
         Reason why the cluster does not respond; empty while it is up, or if unknown.
     orphans
         Names of orphaned workloads.
-    facts, reported_facts, own_facts
-        Facts of the cluster, those that it reports or that the settings have, and those that operators set.
+    facts, reported_facts, configured_facts, own_facts
+        Facts of the cluster, those that it reports or that the settings have, of these those of the settings, and those
+        that operators set.
     models
         Number of its GPUs by model, and by whether they are spot capacity.
     not_ready
@@ -227,6 +228,7 @@ class ClusterView:
     orphans: tuple[str, ...] = ()
     reason: str = ""
     own_facts: Facts = NO_FACTS
+    configured_facts: Facts = NO_FACTS
     not_ready: tuple[str, ...] = ()
     unhealthy: Mapping[str, int] = field(default_factory=dict)
     gpus_used_milli: int = 0

@@ -54,12 +54,15 @@ class Cluster:
         gateway.
     facts
         Its location, hardware and prices.
+    configured
+        Those of `facts` that the settings have.
     """
 
     name: str
     nodes: tuple[Node, ...] = ()
     gateway: str = ""
     facts: Facts = NO_FACTS
+    configured: Facts = NO_FACTS
 
     @property
     def region(self) -> str:

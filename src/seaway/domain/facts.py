@@ -128,8 +128,16 @@ class Facts:
 
     def microprice(self, model: str, *, spot: bool = False) -> int | None:
         """Return the price of a GPU of a model for an hour, millionths; None if it is unknown."""
-        price = _price_of(self.spot_prices, model) if spot else None
-        return _price_of(self.prices, model) if price is None else price
+        found = self.price_name(model, spot=spot)
+        return None if found is None else (self.spot_prices if found[1] else self.prices)[found[0]]
+
+    def price_name(self, model: str, *, spot: bool = False) -> tuple[str, bool] | None:
+        """Return the name under which the price of a model is, and whether among spot prices; None if it is unknown."""
+        name = _name_of(self.spot_prices, model) if spot else None
+        if name is not None:
+            return name, True
+        name = _name_of(self.prices, model)
+        return None if name is None else (name, False)
 
     def node_microprice(self, node: Node, devices: Iterable[Device] | None = None) -> int | None:
         """Return the highest price among devices of a node; None without devices, or if a price is unknown.
@@ -156,9 +164,9 @@ def names_model(name: str, model: str) -> bool:
     return name == ALL_MODELS or re.search(f"{before}{re.escape(name)}{after}", model, re.IGNORECASE) is not None
 
 
-def _price_of(prices: Mapping[str, int], model: str) -> int | None:
+def _name_of(prices: Mapping[str, int], model: str) -> str | None:
     matching = [name for name in prices if names_model(name, model)]
-    return prices[max(matching, key=lambda name: (name != ALL_MODELS, len(name)))] if matching else None
+    return max(matching, key=lambda name: (name != ALL_MODELS, len(name)), default=None)
 
 
 def _prices_over(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError
-from seaway.domain.facts import ALL_MODELS, MAX_MICROPRICE, Facts, Location, location_of
+from seaway.domain.facts import ALL_MODELS, MAX_MICROPRICE, NO_FACTS, Facts, Location, location_of
 from seaway.wire.fields import Labels, OneOrMore, Reference, ReferenceOrNone, no_entries, no_pairs
 from seaway.wire.message import Incoming, Shown
 
@@ -244,6 +245,10 @@ class FactsOut(Shown):
     labels: dict[str, str]
 
 
+FactSource = Literal["set", "settings", "reported"]
+"""Source of a fact: `seaway cluster set`, the settings of the server, or the cluster with its labels."""
+
+
 class ModelPrice(Shown):
     """Price of the GPUs of a model in a cluster."""
 
@@ -253,6 +258,10 @@ class ModelPrice(Shown):
     gpus: int
     price_per_gpu_hour: str | None
     """Exact price per GPU and hour, in units of the currency; null if unknown."""
+    spot_price: bool = False
+    """True if this is a spot price. GPUs of spot nodes without one have the normal price."""
+    source: FactSource | None = None
+    """Null if it is unknown."""
 
 
 def facts_fields(facts: Facts) -> dict[str, Any]:
@@ -275,17 +284,41 @@ def facts_document(facts: Facts) -> dict[str, Any]:
     return {name: value for name, value in facts_fields(facts).items() if value or value == []}
 
 
-def model_prices(facts: Facts, models: Mapping[tuple[str, bool], int]) -> list[dict[str, Any]]:
+def model_prices(view: ClusterView) -> list[dict[str, Any]]:
     """Return the fields of `ModelPrice` for the models of a cluster."""
-    return [
-        {
-            "model": model,
-            "spot": spot,
-            "gpus": gpus,
-            "price_per_gpu_hour": price_or_none(facts.microprice(model, spot=spot)),
-        }
-        for (model, spot), gpus in sorted(models.items())
-    ]
+    prices = []
+    for (model, spot), gpus in sorted(view.models.items()):
+        name, is_spot = view.facts.price_name(model, spot=spot) or ("", False)
+        priced = (each.spot_prices if is_spot else each.prices for each in (view.own_facts, view.configured_facts))
+        prices.append(
+            {
+                "model": model,
+                "spot": spot,
+                "gpus": gpus,
+                "price_per_gpu_hour": price_or_none(view.facts.microprice(model, spot=spot)),
+                "spot_price": is_spot,
+                "source": _source(*(name in each for each in priced)) if name else None,
+            }
+        )
+    return prices
+
+
+def fact_sources(view: ClusterView) -> dict[str, FactSource]:
+    """Return the sources of the known facts of a cluster, other than prices, as in `ClusterOut`."""
+    own, configured = view.own_facts, view.configured_facts
+    plain = ("region", "zones", "provider", "location", "hardware")
+    return {
+        **{
+            name: _source(*(getattr(each, name) != getattr(NO_FACTS, name) for each in (own, configured)))
+            for name in plain
+            if getattr(view.facts, name) != getattr(NO_FACTS, name)
+        },
+        **{f"labels.{key}": _source(key in own.labels, key in configured.labels) for key in sorted(view.facts.labels)},
+    }
+
+
+def _source(is_own: bool, is_configured: bool) -> FactSource:
+    return "set" if is_own else "settings" if is_configured else "reported"
 
 
 def _micros(prices: Mapping[str, str | int | float]) -> dict[str, int]:

@@ -13,7 +13,16 @@ from seaway.application.views import Amount, ClusterView, DeviceView, ModelView,
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.network import Link
 from seaway.domain.usage import UsageBy, UsageSpan
-from seaway.wire.facts import FactsOut, LocationOut, ModelPrice, facts_fields, model_prices, price_or_none
+from seaway.wire.facts import (
+    FactSource,
+    FactsOut,
+    LocationOut,
+    ModelPrice,
+    fact_sources,
+    facts_fields,
+    model_prices,
+    price_or_none,
+)
 from seaway.wire.fields import Line, Reference, ReferenceOrNone, moment
 from seaway.wire.message import CodeOut, Incoming, Shown, fields_of, with_message
 
@@ -86,6 +95,8 @@ class ClusterOut(Shown):
     labels: dict[str, str] = Field(default_factory=dict)
     own_facts: FactsOut | None = None
     """Facts that operators set, of those above; null if there are none."""
+    sources: dict[str, FactSource] = Field(default_factory=dict)
+    """Sources of the facts above without prices, such as of `region` and `labels.team`."""
     cordon: CordonOut | None
     nodes: int
     gpus: int
@@ -437,7 +448,8 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
         view,
         **{name: facts[name] for name in ("region", "zones", "provider", "location", "hardware", "labels")},
         price_per_gpu_hour=price_or_none(min((each for each in microprices if each is not None), default=None)),
-        prices=model_prices(view.facts, view.models),
+        prices=model_prices(view),
+        sources=fact_sources(view),
         own_facts=None if view.own_facts == NO_FACTS else facts_fields(view.own_facts),
         **with_message(view.reason),
         cordon=None if view.cordon is None else cordon_fields(view.cordon),

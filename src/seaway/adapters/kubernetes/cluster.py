@@ -308,7 +308,8 @@ class ClusterOptions:
 
     def cluster(self, name: str, facts: Facts = NO_FACTS) -> Cluster:
         """Return a cluster without its nodes; `facts` are those that Karmada reports."""
-        return Cluster(name, facts=self.known.get(name, NO_FACTS).over(facts))
+        configured = self.known.get(name, NO_FACTS)
+        return Cluster(name, facts=configured.over(facts), configured=configured)
 
     def view(self, cluster: Cluster, health: Health, event_loop: EventLoopThread) -> ClusterView:
         """Return an empty view of a cluster."""

@@ -170,9 +170,25 @@ _CLUSTER = {
     "location": {"latitude": 52.52, "longitude": 13.4},
     "hardware": ["nvlink"],
     "price_per_gpu_hour": "2.40",
-    "prices": [{"model": "NVIDIA A100-SXM4-80GB", "spot": False, "gpus": 12, "price_per_gpu_hour": "2.40"}],
+    "prices": [
+        {
+            "model": "NVIDIA A100-SXM4-80GB",
+            "spot": False,
+            "gpus": 12,
+            "price_per_gpu_hour": "2.40",
+            "spot_price": False,
+            "source": "set",
+        }
+    ],
     "labels": {"team": "vision"},
     "own_facts": _FACTS,
+    "sources": {
+        "region": "settings",
+        "zones": "reported",
+        "location": "set",
+        "hardware": "set",
+        "labels.team": "set",
+    },
     "cordon": None,
     **_FIGURES,
     "gpus_used_milli": 300,

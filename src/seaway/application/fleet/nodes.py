@@ -17,6 +17,7 @@ from seaway.application.records import Attempt, Cordon
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.deployment import ReplicaStatus, UnmanagedPod
 from seaway.domain.device import Device
+from seaway.domain.facts import NO_FACTS
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.domain.reasons import Reason
@@ -328,6 +329,7 @@ def _cluster(
         gateway=gateway or (reported.gateway if reported else ""),
         facts=live.reported_facts,
         reported_facts=live.reported_facts,
+        configured_facts=reported.configured if reported else NO_FACTS,
         models=reported.models if reported else {},
         cordon=cordon,
         nodes=sums.nodes,

@@ -243,36 +243,34 @@ def _facts_table(cluster: Body) -> RenderableType:
     from seaway.terminal.tables import Column, Rows
 
     own: Body = cluster["own_facts"] or {}
+    sources: Body = cluster.get("sources", {})
+    where, hardware = cluster["location"], cluster["hardware"]
+    values = {
+        "region": cluster["region"],
+        "zones": ", ".join(cluster["zones"]),
+        "provider": cluster["provider"],
+        "location": where and f"{where['latitude']},{where['longitude']}",
+        "hardware": None if hardware is None else ", ".join(hardware) or "none",
+    }
 
-    def row(fact: str, value: str | None, *, is_own: bool) -> Body:
-        return {"fact": fact, "value": value or "-", "source": "set" if is_own else "reported" if value else ""}
+    def row(fact: str, value: str | None, source: str | None) -> Body:
+        return {"fact": fact, "value": value or "-", "source": source or ""}
 
-    where = cluster["location"]
-    hardware = cluster["hardware"]
-    rows = [
-        row("region", cluster["region"], is_own=bool(own.get("region"))),
-        row("zones", ", ".join(cluster["zones"]), is_own=bool(own.get("zones"))),
-        row("provider", cluster["provider"], is_own=bool(own.get("provider"))),
-        row("location", where and f"{where['latitude']},{where['longitude']}", is_own=bool(own.get("location"))),
-        row(
-            "hardware",
-            None if hardware is None else ", ".join(hardware) or "none",
-            is_own=own.get("hardware") is not None,
-        ),
-    ]
+    rows = [row(name, value, sources.get(name)) for name, value in values.items()]
     for spot, what in ((False, "price"), (True, "spot price")):
         names: Body = own.get(f"{what.replace(' ', '_')}_per_gpu_hour", {})
         priced = [each for each in cluster["prices"] if each["spot"] is spot]
         for each in priced:
-            is_own = any(names_model(name, each["model"]) for name in names)
-            rows.append(row(f"{what} per GPU hour of {each['model']}", each["price_per_gpu_hour"], is_own=is_own))
-        for name, price in names.items():
-            if not any(names_model(name, each["model"]) for each in priced):
-                unused = row(f"{what} per GPU hour of {name}", price, is_own=True)
-                rows.append({**unused, "source": "set, but no GPU has it"})
-    rows += [
-        row(f"label {key}", value, is_own=key in own.get("labels", {})) for key, value in cluster["labels"].items()
-    ]
+            source = each.get("source")
+            if source and spot and not each["spot_price"]:
+                source += ", the normal price"
+            rows.append(row(f"{what} per GPU hour of {each['model']}", each["price_per_gpu_hour"], source))
+        rows += [
+            row(f"{what} per GPU hour of {name}", price, "set, but no GPU has it")
+            for name, price in names.items()
+            if not any(names_model(name, each["model"]) for each in priced)
+        ]
+    rows += [row(f"label {key}", value, sources.get(f"labels.{key}")) for key, value in cluster["labels"].items()]
     columns = (
         Column("FACT", lambda each: each["fact"]),
         Column("VALUE", lambda each: each["value"]),
