@@ -117,6 +117,24 @@ def test_a_session_ends_with_its_page(place: Place, browser: Browser) -> None:
         assert any("the client left after " in each and "--replica 1" in each for each in ended)
 
 
+def test_a_key_leaves_the_terminal(place: Place, browser: Browser) -> None:
+    """The terminal takes Tab. The key that leaves it is named on the page, and the container does not get it."""
+    with looking(browser, place.url, place.tokens["user"]) as looker:
+        page = looker.open(f"/jobs/{place.job}?tab=terminal")
+        expect(page.get_by_text("Shift+F6 leaves the terminal.")).to_be_visible()
+        connect(page)
+        inside = page.locator(".job-terminal textarea")
+        type_line(page, "cat -v")
+        page.keyboard.press("Tab")
+        expect(inside).to_be_focused()
+        page.keyboard.press("Shift+F6")
+        expect(page.get_by_role("button", name="Disconnect")).to_be_focused()
+        inside.focus()
+        page.keyboard.type("|seen\n")
+        expect(page.locator(".job-terminal .xterm-rows")).to_contain_text("|seen")
+        expect(page.locator(".job-terminal .xterm-rows")).not_to_contain_text("^[")
+
+
 def test_only_users_have_a_terminal(place: Place, browser: Browser) -> None:
     """Viewers see no tab for it."""
     with looking(browser, place.url, place.tokens["viewer"]) as looker:

@@ -31,6 +31,15 @@ MAX_KEYS = 1000
 """Maximum number of inputs that the container has not read yet. Further ones are dropped."""
 
 
+LEAVE = """(event) => {
+  if (event.key !== "F6" || !event.shiftKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  document.querySelector(".terminal-turn").focus();
+}"""
+"""Script that moves the focus from the terminal to its button, since the terminal takes all other keys."""
+
+
 class Terminal(Tab):
     """Tab with a terminal. Its session begins with a button, because the audit log records it."""
 
@@ -58,9 +67,11 @@ class Terminal(Tab):
             self._containers.props("outlined dense options-dense").classes("filter")
             self._containers.on_value_change(lambda event: self._choose_container(event.value))
             self._button = ui.button(words("Connect"), icon="terminal", on_click=self._turn, color=None)
-            self._button.props("flat dense no-caps")
+            self._button.props("flat dense no-caps").classes("terminal-turn")
             self._note = ui.label().classes("dim").props("role=status")
-        with ui.element("div").classes("job-terminal"):
+            ui.label(words("Shift+F6 leaves the terminal.")).classes("dim").props("id=terminal-keys")
+        with ui.element("div").classes("job-terminal").props("role=group aria-describedby=terminal-keys") as screen:
+            screen.on("keydown.capture", js_handler=LEAVE)
             options = {"cursorBlink": True, "fontSize": 13, "screenReaderMode": True, "scrollback": 5000}
             self._screen = ui.xterm(options, on_data=self._typed, on_resize=self._resized)
             ui.element("q-resize-observer").on("resize", self._fit, throttle=0.3)
