@@ -23,6 +23,7 @@ from seaway.application.operations import Operations
 from seaway.application.policies import Gate, Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.store import Store
+from seaway.application.ports.usage import Question
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.writer import Writer
@@ -30,6 +31,7 @@ from seaway.domain.errors import InvariantError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
+from seaway.domain.scaling import Metric
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile, split_spec, with_options
 from seaway.scheduling.profile import Profile
 from seaway.testing.clocks import VirtualClock
@@ -53,6 +55,23 @@ class InterruptedWriter(Writer):
         return super().commit(changes)
 
 
+@dataclass
+class SetMetrics:
+    """Metrics that a test sets, and the questions that were asked."""
+
+    values: dict[Metric, float | str] = field(default_factory=dict)
+    asked: list[Question] = field(default_factory=list)
+
+    def obstacle(self, metric: Metric) -> str:
+        """Return the reason why jobs cannot use a metric."""
+        return "" if metric in self.values else f"has the metric {metric.value}, which is not set"
+
+    def read(self, questions: Sequence[Question]) -> list[float | str]:
+        """Return the values."""
+        self.asked += questions
+        return [self.values[each.metric] for each in questions]
+
+
 @dataclass(slots=True)
 class SmallControlPlane:
     """A control plane with its parts as attributes.
@@ -73,6 +92,8 @@ class SmallControlPlane:
         Factory of policies.
     shadow_jobs
         Number of jobs that a trained policy decides as a shadow before it is active.
+    metrics
+        Metrics for triggers from the next start on; None without any.
     """
 
     backends: Backends
@@ -83,6 +104,7 @@ class SmallControlPlane:
     seed: int = 0
     make: ProfileFactory = field(default_factory=lambda: make_policy)
     shadow_jobs: int = 100
+    metrics: SetMetrics | None = None
     writer: InterruptedWriter = field(init=False)
     feed: Feed = field(init=False)
     controller: Controller = field(init=False)
@@ -107,6 +129,7 @@ class SmallControlPlane:
         self.controller = Controller(
             self.store, self.writer, self.backends, talker, self.make, self.clock, self.settings
         )
+        self.controller.scaler.metrics = self.metrics
         obstacle = self.controller.standby_obstacle
         self.jobs = Jobs(self.store, self.writer, self.clock, Random(self.seed), self.controller.names, obstacle)
         self.admission = Admission(self.controller)

@@ -25,13 +25,14 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim, path_of
+from seaway.domain.scaling import Metric
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.queueing.tree import quota_key
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
-from tests.fakes.control_plane import SmallControlPlane
+from tests.fakes.control_plane import SetMetrics, SmallControlPlane
 from tests.fakes.memory_store import MemoryStore
 
 SETTINGS = ControlSettings(batch_size=4, max_reschedules_per_minute=3, ttl_after_finished_s=600, exclusion_period_s=120)
@@ -218,6 +219,8 @@ class World:
         self.clusters = SimulatedBackends(world_fleet(), self.clock, Options(faults, 2, waits=False))
         self.watched = WatchedBackends(self.clusters)
         self.plane = SmallControlPlane(self.watched, self.store, self.clock, replace(SETTINGS, reservations=reserve))
+        self.metrics = self.plane.metrics = SetMetrics({Metric.REQUESTS: 0.0, Metric.UTILIZATION: 0.5})
+        self.plane.restart()
         self.ids: list[str] = []
         self.down_s = 0.0
         self.cuts = False
@@ -321,6 +324,12 @@ class World:
             self.step()
         self.step(2)
 
+    def measure(self, requests: float, utilization: float) -> None:
+        """Set the metrics of all jobs with triggers. Negative requests mean that there is no value."""
+        known = requests >= 0
+        self.metrics.values[Metric.REQUESTS] = requests if known else "Prometheus does not answer"
+        self.metrics.values[Metric.UTILIZATION] = utilization if known else "Prometheus does not answer"
+
     def lose_store(self, seconds: float) -> None:
         """Make the store unavailable for a while."""
         self.down_s = seconds
@@ -411,6 +420,7 @@ class World:
                 continue
             assert row.is_standby != other.is_standby
             assert row.spec.replicas == other.spec.replicas
+            assert row.spec.scale == other.spec.scale
             live = [each for each in attempts if each.job_id in (row.id, other.id) and each.state.live]
             clusters = [cluster for each in live for cluster in each.clusters]
             assert len(set(clusters)) == len(clusters) == len(live)
@@ -434,6 +444,8 @@ class World:
 
         A change of the minimum or of the demand restarts the job.
         """
+        for row in jobs.values():
+            assert row.spec.replicas or not row.state.placed, "a job is placed without replicas"
         for each in attempts:
             if each.state.live:
                 numbers = [one.replica for one in each.placements]
@@ -534,6 +546,12 @@ class World:
             assert not live.tree.use(name).held, f"{name} holds what no job has"
             assert not live.tree.node(name).claimed, f"{name} has room reserved for no job"
 
+    def cancel(self, jobs: Sequence[JobRecord]) -> None:
+        """Cancel suspended jobs, which triggers could start again."""
+        for each in jobs:
+            self.plane.jobs.cancel(each.id, "ada")
+        self.advance(30)
+
     def end_well(self) -> None:
         """End all faults, advance time, and check that all feasible jobs have run."""
         self.store.dies_in = 0
@@ -557,6 +575,7 @@ class World:
         else:
             reported = [(row.id, row.spec.demand.request, row.state, row.reason) for row in left]
             raise AssertionError(f"never ended: {reported} {list(self.store.pending_commands())}")
+        self.cancel(left)
         self.check_events()
         for attempt in self.store._rows(Attempt):  # noqa: SLF001
             assert attempt.state is AttemptState.ENDED

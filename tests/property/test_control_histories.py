@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from seaway.application.changes import Change
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.scaling import Metric, Trigger
 from tests.property.control_world import BOUNDS, ELASTIC_SERVICE, CrashError, World
 
 VERBS = ("cancel", "suspend", "resume", "delete", "reprioritize", "change", "failover", "scale")
@@ -184,6 +186,58 @@ def test_both_copies_of_an_elastic_service_keep_their_minimum_in_their_clusters(
     events = Counter(each.kind for each in world.store.events(0, 10_000))
     assert events["resized"]
     assert events["failover"]
+
+
+TRIGGERS = (
+    (Trigger(Metric.REQUESTS, 10_000, shrink_after_s=20),),
+    (Trigger(start="*/4 * * * *", end="2-59/4 * * * *", replicas=4, shrink_after_s=0),),
+    (Trigger(Metric.UTILIZATION, 500, shrink_after_s=40), Trigger(Metric.QUEUE_DEPTH, 1000, shrink_after_s=10)),
+    (
+        Trigger(Metric.REQUESTS, 10_000, shrink_after_s=0),
+        Trigger(Metric.UTILIZATION, 500, shrink_after_s=0),
+        Trigger(start="1-59/4 * * * *", end="3-59/4 * * * *", replicas=2, shrink_after_s=30),
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", [2, 6])
+def test_triggers_scale_both_copies_of_a_service(seed: int) -> None:
+    """They grow, shrink, end at zero and start again by metrics and windows, while faults and users let them switch.
+
+    `World.check` compares both copies after each step: they have the same number, and hold nothing at zero.
+    """
+    random = Random(seed)
+    outages = seed % 2 == 0
+    world = World(make_faults(seed, outages=outages) if seed % 3 else NO_FAULTS, reserve=bool(seed % 4))
+    world.cuts = outages
+    queues = [replace(each, grow_cooldown_s=0) for each in world.store.queues()]
+    world.plane.writer.commit([Change(put=[*queues])])
+    for scale, standby in product(TRIGGERS[:2], (None, Standby(), Standby(StandbyMode.COLD))):
+        least = int(standby is None)
+        world.submit(
+            1, ELASTIC_SERVICE, expected_duration_s=900, standby=standby, scale=scale, replicas=1, min_replicas=least
+        )
+    world.advance(60)
+    for _ in range(80):
+        step = draw(random, outages=outages)
+        if step[0] == "submit" and random.random() < 0.5:
+            standby, least = random.choice(STANDBYS), random.choice([0, 1, 2])
+            scale = random.choice(TRIGGERS)
+            least = least or int(not any(each.wakes for each in scale))
+            fields: dict[str, object] = {**step[3]}  # type: ignore[dict-item]  # drawn there
+            fields |= {"standby": standby, "scale": scale, "min_replicas": least, "replicas": max(least, 1)}
+            fields["expected_duration_s"] = 600
+            step = ("submit", 1, ELASTIC_SERVICE, fields)
+        if step[0] in ("ask", "interrupt") and random.random() < 0.5:
+            verb = random.choice(["scale", "failover", "suspend", "resume"])
+            step = (step[0], verb, random.randrange(100), random.randrange(10))
+        if step[0] in ("step", "trouble") and random.random() < 0.5:
+            step = ("measure", random.choice([-1.0, 0.0, 0.0, 5.0, 18.0, 80.0]), random.choice([0.0, 0.4, 0.9]))
+        live_through(world, step)
+    world.end_well()
+    events = world.store.events(0, 10_000)
+    assert any(each.kind == "resized" for each in events)
+    assert any("scaled to zero" in each.reason for each in events)
 
 
 @pytest.mark.slow

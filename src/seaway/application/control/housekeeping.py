@@ -121,6 +121,8 @@ class Housekeeping:
                 self._doubted_ns = min(self._doubted_ns + deaf_ns, now_ns)
             left = self._state.left_ns.items()
             self._state.left_ns = {name: min(left_ns + deaf_ns, now_ns) for name, left_ns in left}
+            for name in self._state.left_ns:  # those that counted as lost during the pause may not do so now
+                self._state.reconsider(name)
 
     def _replace(self) -> Iterator[Change]:
         """Requeue jobs of lost or removed clusters, a limited number per minute."""

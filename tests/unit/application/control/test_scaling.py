@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,32 +11,15 @@ import pytest
 from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.scaling import is_open
-from seaway.application.ports.usage import Question
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Queue
 from seaway.domain.scaling import Metric, Trigger
+from tests.fakes.control_plane import SetMetrics
 from tests.unit.application.control.test_resizer import nodes_of_four
 from tests.unit.application.scene import Scene, spec
 
 NS_PER_S = 1_000_000_000
 REQUESTS = Trigger(Metric.REQUESTS, 20_000)
-
-
-@dataclass
-class SetMetrics:
-    """Metrics that a test sets, and the questions that were asked."""
-
-    values: dict[Metric, float | str] = field(default_factory=dict)
-    asked: list[Question] = field(default_factory=list)
-
-    def obstacle(self, metric: Metric) -> str:
-        """Return the reason why jobs cannot use a metric."""
-        return "" if metric in self.values else f"has the metric {metric.value}, which is not set"
-
-    def read(self, questions: Sequence[Question]) -> list[float | str]:
-        """Return the values."""
-        self.asked += questions
-        return [self.values[each.metric] for each in questions]
 
 
 def scaled_service(

@@ -18,7 +18,7 @@ from seaway.domain.queues import Preemption, Queue
 from seaway.domain.runtime import Run
 from seaway.domain.scaling import Metric, Trigger
 from seaway.testing.plugins import cluster, fleet, gpu, node
-from tests.unit.application.control.test_scaling import SetMetrics
+from tests.fakes.control_plane import SetMetrics
 from tests.unit.application.scene import Scene, known, scene
 
 WARM, COLD = Standby(), Standby(StandbyMode.COLD)
