@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
+import socket
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
@@ -13,6 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, quote, urlsplit
 
 ACCESS_KEY, SECRET_KEY = "AKSEAWAY", "a secret"
+NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+LEAST_BYTES = 5 << 20
+"""Minimum size of all parts of an object but the last one."""
 
 
 class S3Server(ThreadingHTTPServer):
@@ -23,6 +28,10 @@ class S3Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        """Parts by number, of each upload."""
+        self.breaks_after = -1
+        """Number of further objects and parts that are stored before connections break; negative for never."""
         self.refused: list[str] = []
         """Reasons of refused requests."""
 
@@ -56,32 +65,78 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         """Store an object whose size and checksum are those of the signature."""
         content = self.rfile.read(int(self.headers["content-length"]))
-        checksum = b64encode(hashlib.sha256(content).digest()).decode()
-        if not self._admitted({"content-length", "x-amz-checksum-sha256"}):
+        checksum, query = b64encode(hashlib.sha256(content).digest()).decode(), self._query()
+        if not self._admitted({"content-length"} | ({"x-amz-checksum-sha256"} if "uploadId" not in query else set())):
             return
-        if self.headers["x-amz-checksum-sha256"] != checksum:
+        self.server.breaks_after -= 1
+        if self.server.breaks_after == -1:
+            self.server.breaks_after = 0
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+        elif "uploadId" in query:
+            self.server.uploads[query["uploadId"]][int(query["partNumber"])] = content
+            self._reply(200)
+        elif self.headers["x-amz-checksum-sha256"] != checksum:
             self._refuse(400, "BadDigest")
+        else:
+            self.server.objects[urlsplit(self.path).path] = content
+            self._reply(200)
+
+    def do_POST(self) -> None:
+        """Begin an upload, or join its parts."""
+        content, query = self.rfile.read(int(self.headers["content-length"] or 0)), self._query()
+        if not self._admitted(set()):
             return
-        self.server.objects[urlsplit(self.path).path] = content
-        self._reply(200)
+        if "uploads" in query:
+            name = f"upload/{len(self.server.uploads)}+"
+            self.server.uploads[name] = {}
+            self._reply(200, f"<Begun {NAMESPACE}><UploadId>{name}</UploadId></Begun>".encode())
+            return
+        parts = self.server.uploads.pop(query["uploadId"])
+        chosen = [int(each) for each in re.findall(rb"<PartNumber>(\d+)<", content)]
+        if any(len(parts[number]) < LEAST_BYTES for number in chosen[:-1]):
+            self._reply(200, b"<Error><Code>EntityTooSmall</Code></Error>")
+            return
+        self.server.objects[urlsplit(self.path).path] = b"".join(parts[number] for number in chosen)
+        self._reply(200, f"<Done {NAMESPACE}/>".encode())
 
     def do_GET(self) -> None:
-        """Return an object."""
-        if self._admitted(set()):
+        """Return an object, or list the parts of an upload, one at a time."""
+        query = self._query()
+        if not self._admitted(set()):
+            return
+        if "uploadId" in query:
+            parts = self.server.uploads.get(query["uploadId"])
+            numbers = sorted(each for each in parts or () if each > int(query["part-number-marker"]))
+            more, tags = "true" if len(numbers) > 1 else "false", ("PartNumber", "Size", "ETag")
+            text = f"<IsTruncated>{more}</IsTruncated>"
+            for number in numbers[:1]:
+                values = (number, len((parts or {})[number]), f'"{number}"')
+                shown = "".join(f"<{tag}>{value}</{tag}>" for tag, value in zip(tags, values, strict=True))
+                text += f"<NextPartNumberMarker>{number}</NextPartNumberMarker><Part>{shown}</Part>"
+            self._reply(404 if parts is None else 200, f"<Parts {NAMESPACE}>{text}</Parts>".encode())
+        else:
             found = self.server.objects.get(urlsplit(self.path).path)
             self._reply(404 if found is None else 200, found or b"")
 
     do_HEAD = do_GET  # noqa: N815  # a name of http.server
 
     def do_DELETE(self) -> None:
-        """Remove an object."""
+        """Remove an object, or an upload."""
+        query = self._query()
         if self._admitted(set()):
-            self.server.objects.pop(urlsplit(self.path).path, None)
+            if "uploadId" in query:
+                self.server.uploads.pop(query["uploadId"], None)
+            else:
+                self.server.objects.pop(urlsplit(self.path).path, None)
             self._reply(204)
+
+    def _query(self) -> dict[str, str]:
+        return dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
 
     def _admitted(self, must_sign: set[str]) -> bool:
         parts = urlsplit(self.path)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        query = self._query()
         if self.headers["authorization"]:
             return self._refuse(400, "OnlyOneAuthMechanism")
         given, signed = query.pop("X-Amz-Signature", ""), query.get("X-Amz-SignedHeaders", "").split(";")

@@ -1,5 +1,6 @@
 """Submission from the command line, and following a job."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from seaway.adapters.kubernetes.templates.runtime import workdir_container
 from seaway.adapters.s3 import S3Bucket
 from seaway.application.ports.templates import Delivery
-from seaway.application.records import WorkdirLimits
+from seaway.application.records import BUCKET_PART_BYTES, WorkdirLimits
 from seaway.domain.deployment import Deployment
 from seaway.domain.runtime import Container
 from tests.fakes.s3_server import ACCESS_KEY, SECRET_KEY, s3_server
@@ -328,6 +329,36 @@ def test_a_folder_goes_through_a_bucket(cli: Cli, tmp_path: Path, monkeypatch: p
         store.objects.clear()
         gone = fetched(workdir_container(deployment, delivery), tmp_path / "gone")
         assert (gone.returncode, "did not send it" in gone.stderr) == (1, True)
+
+
+def test_an_upload_to_a_bucket_goes_on_where_it_stopped(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken connection is tried again. The error names what the bucket has, and the next submit sends the rest."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "data.bin").write_bytes(os.urandom(2 * BUCKET_PART_BYTES + 1000))
+    with s3_server() as store:
+        cli.served.rig.plane.workdirs.bucket = S3Bucket("archives", "", store.url, "eu-west-1")
+        store.breaks_after = 1
+        ran = cli("submit", *SMALL, "--workdir", str(folder))
+        assert (ran.code, store.objects) == (4, {}), ran.err
+        said = " ".join(ran.err.split())
+        assert f"the bucket at {store.url.removeprefix('http://')} did not respond" in said
+        assert "it has 16.0 MiB of 32.0 MiB, and the next submit sends the rest" in said
+        store.breaks_after, (before,) = -1, store.uploads.values()
+        first = next(iter(before.values()))
+        assert cli("submit", *SMALL, "--workdir", str(folder), "-o", "json").code == 0
+        (content,) = store.objects.values()
+        assert before[1] is first
+        assert (
+            hashlib.sha256(content).hexdigest()
+            == cli("workdir", "list", "-o", "json").body["workdirs"][0]["digest"][7:]
+        )
+        assert store.refused == []
 
 
 def fetched(container: Container, folder: Path, downloader: str = "") -> subprocess.CompletedProcess[str]:

@@ -59,8 +59,8 @@ async def list_workdirs(request: Request, tenant: TenantQuery = "") -> Response:
 async def complete_workdir(request: Request, digest: Digest, tenant: TenantQuery = "") -> Response:
     """Complete an archive, a tar file compressed with gzip, that holds the working directory of jobs.
 
-    If parts are missing, the response lists them. If the operator stores archives in a bucket, the response has an
-    `upload` instead. Send these, and complete it again. An archive that is stored needs no parts. It is removed some
+    If parts are missing, the response lists them. If the operator stores archives in a bucket, the response has
+    `uploads` instead. Send these, and complete it again. An archive that is stored needs no parts. It is removed some
     time after the last job that needs it.
     """
     pipeline, asked, given = pipeline_of(request), _tenant(request, tenant), await read(request, WorkdirIn)

@@ -858,6 +858,9 @@ class ShadowResult:
 PART_BYTES = 512 << 10
 """Size of all parts of an archive but the last one, bytes. A part fits in a request and in a statement."""
 
+BUCKET_PART_BYTES = 16 << 20
+"""The same for archives in a bucket. A smaller archive is sent as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorkdirLimits:

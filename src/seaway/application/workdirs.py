@@ -20,7 +20,15 @@ from seaway.application.changes import Change
 from seaway.application.ports.buckets import Bucket, Upload
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import NS_PER_S, PART_BYTES, Role, WorkdirLimits, WorkdirPart, WorkdirRecord
+from seaway.application.records import (
+    BUCKET_PART_BYTES,
+    NS_PER_S,
+    PART_BYTES,
+    Role,
+    WorkdirLimits,
+    WorkdirPart,
+    WorkdirRecord,
+)
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
@@ -37,7 +45,7 @@ SENDING_NS = 24 * SETTLED_NS
 """Time after which what a bucket got of an archive is removed, if the archive was not completed, nanoseconds."""
 
 IN_BUCKET = -1
-"""Number of the part, without content, that marks an archive that a client sends to the bucket."""
+"""Number of the part that marks an archive that a client sends to the bucket. It has the ID of the upload, if any."""
 
 AT_ONCE = 16
 """Maximum number of parts that one transaction removes."""
@@ -138,10 +146,10 @@ class Workdirs:
             with self._lock:
                 self._unfinished.setdefault(key, {})[number] = now_ns
 
-    def finish(self, tenant: str, digest: str, size_bytes: int, actor: str) -> list[int] | Upload:
+    def finish(self, tenant: str, digest: str, size_bytes: int, actor: str) -> list[int] | list[Upload]:
         """Complete an archive; return the numbers of its missing parts, none if it is stored now.
 
-        If it is missing in the bucket, return the request that stores it there.
+        If something is missing in the bucket, return the requests that store it there.
 
         Raises
         ------
@@ -175,19 +183,25 @@ class Workdirs:
                 self._unfinished.pop(key, None)
         return []
 
-    def _finish_in(self, bucket: Bucket, record: WorkdirRecord) -> list[int] | Upload:
-        """Complete an archive of a bucket, which accepts only content with its digest and size."""
+    def _finish_in(self, bucket: Bucket, record: WorkdirRecord) -> list[Upload]:
+        """Complete an archive of a bucket, which accepts only content with its digest and size, or parts of its size.
+
+        Pods check the digest of an archive that was sent in parts.
+        """
         key = (record.tenant, record.digest)
         if self.admits(*key):
             return []
-        there = bucket.size(_object(*key)) == record.size_bytes
+        name = _object(*key)
         with self._sending:
             self._make_room(record.tenant, record.size_bytes)
-            if not there:
-                self._write(Change(put=[WorkdirPart(*key, IN_BUCKET, "", record.created_ns)]))
-                with self._lock:
-                    self._unfinished[key] = {IN_BUCKET: record.created_ns}
-                return bucket.upload(_object(*key), bytes.fromhex(record.digest[-64:]), record.size_bytes)
+            if bucket.size(name) != record.size_bytes:
+                before = self._store.workdir_part(*key, IN_BUCKET)
+                upload, missing = _missing(bucket, name, record, before.content if before else "")
+                if missing:
+                    self._write(Change(put=[WorkdirPart(*key, IN_BUCKET, upload, record.created_ns)]))
+                    with self._lock:
+                        self._unfinished[key] = {IN_BUCKET: record.created_ns}
+                    return missing
             self._write(Change(put=[record], delete=[WorkdirPart(*key, IN_BUCKET, "", 0)]))
             with self._lock:
                 self._stored[key] = record
@@ -305,12 +319,19 @@ class Workdirs:
             for (tenant, digest), parts in list(self._unfinished.items()):
                 if max(parts.values()) <= now_ns - (SENDING_NS if self.bucket else SETTLED_NS):
                     if self.bucket:
-                        self.bucket.delete(_object(tenant, digest))
+                        self._discard(self.bucket, tenant, digest)
                     self._remove_parts(tenant, digest, sorted(parts))
                     with self._lock:
                         del self._unfinished[tenant, digest]
                     gone["unfinished workdirs"] += 1
         return gone
+
+    def _discard(self, bucket: Bucket, tenant: str, digest: str) -> None:
+        """Remove what a bucket has of an archive that was never completed."""
+        begun = self._store.workdir_part(tenant, digest, IN_BUCKET)
+        if begun and begun.content:
+            bucket.abort(_object(tenant, digest), begun.content)
+        bucket.delete(_object(tenant, digest))
 
     def _make_room(self, tenant: str, size_bytes: int) -> None:
         """Remove archives of a tenant that no job needs, the least recently used first, until there is room.
@@ -410,6 +431,28 @@ def require_digest(digest: str) -> None:
 def _object(tenant: str, digest: str) -> str:
     """Return the name of an archive in a bucket."""
     return f"{tenant}/{digest.removeprefix('sha256:')}.tar.gz"
+
+
+def _missing(bucket: Bucket, name: str, record: WorkdirRecord, upload: str) -> tuple[str, list[Upload]]:
+    """Return the upload of an archive, and the requests for what the bucket lacks. Without any, join the parts.
+
+    Parameters
+    ----------
+    upload
+        ID of the upload that was begun before; empty for none. The bucket may have removed it.
+    """
+    size, step = record.size_bytes, BUCKET_PART_BYTES
+    if size <= step:
+        return "", [bucket.upload(name, bytes.fromhex(record.digest[-64:]), size)]
+    there = bucket.parts(name, upload) if upload else None
+    if there is None:
+        upload, there = bucket.begin(name), {}
+    wanted = {at // step + 1: (at, min(step, size - at)) for at in range(0, size, step)}
+    stored = {number: part.size_bytes for number, part in there.items()}
+    missing = [number for number, (_, part_bytes) in wanted.items() if stored.get(number) != part_bytes]
+    if not missing:
+        bucket.join(name, upload, {number: there[number] for number in wanted})
+    return upload, [bucket.upload_part(name, upload, number, *wanted[number]) for number in missing]
 
 
 def _signed(record: WorkdirRecord, job_id: str, attempt: int) -> str:

@@ -223,8 +223,8 @@ def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Pro
         size, part_bytes, sent = file.tell(), limits["part_bytes"], 0
         found = client.body(complete_workdir(digest, size, tenant=tenant))
         missing = found["missing"]
-        if found.get("upload"):
-            _upload(client, found["upload"], file, size, progress)
+        if found["uploads"]:
+            found = _upload_all(client, found, digest, tenant, file, progress)
         for number in missing:
             file.seek(number * part_bytes)
             content = file.read(part_bytes)
@@ -237,8 +237,38 @@ def send_folder(client: Client, folder: Path, *, tenant: str = "", progress: Pro
     return digest
 
 
+def _upload_all(
+    client: Client, found: dict[str, Any], digest: str, tenant: str, file: IO[bytes], progress: Progress | None
+) -> dict[str, Any]:
+    """Send what a bucket lacks of an archive; return the answer of the server after that.
+
+    After a failure, ask the server again for what is missing, as long as something arrives.
+
+    Raises
+    ------
+    UnavailableError
+        If the bucket does not respond, or refuses a part.
+    """
+    size = file.seek(0, os.SEEK_END)
+    while found["uploads"]:
+        uploads, failure = found["uploads"], None
+        for each in uploads:
+            try:
+                _upload(client, each, file, size, progress)
+            except UnavailableError as error:
+                failure = error
+                break
+        found = client.body(complete_workdir(digest, size, tenant=tenant))
+        if len(found["uploads"]) >= len(uploads):
+            missing = sum(each["size_bytes"] for each in found["uploads"])
+            has = f"; it has {size_text(size - missing)} of {size_text(size)}, and the next submit sends the rest"
+            why = failure or f"the bucket did not store what it accepted of {digest}"
+            raise UnavailableError(f"{why}{has if missing < size else ''}")
+    return found
+
+
 def _upload(client: Client, upload: Mapping[str, Any], file: IO[bytes], size: int, progress: Progress | None) -> None:
-    """Send an archive to a bucket.
+    """Send a part of an archive to a bucket.
 
     Raises
     ------
@@ -246,10 +276,11 @@ def _upload(client: Client, upload: Mapping[str, Any], file: IO[bytes], size: in
         If the bucket does not respond, or refuses it.
     """
     httpx = import_httpx()
+    begin, end = upload["offset_bytes"], upload["offset_bytes"] + upload["size_bytes"]
 
     def blocks() -> Iterator[bytes]:
-        file.seek(0)
-        while block := file.read(1 << 20):
+        file.seek(begin)
+        while block := file.read(min(1 << 20, end - file.tell())):
             yield block
             if progress:
                 progress("Sending", file.tell(), size)

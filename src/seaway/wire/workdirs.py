@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, RootModel
@@ -29,12 +30,16 @@ class WorkdirPartIn(RootModel[bytes]):
 
 
 class WorkdirUpload(Shown):
-    """Request that stores an archive in the bucket."""
+    """Request that stores an archive, or a part of it, in the bucket."""
 
     url: str
-    """URL for a PUT with the whole archive, valid for an hour. It needs no other credentials."""
+    """URL for a PUT with this content, valid for an hour. It needs no other credentials."""
     headers: dict[str, str]
-    """Headers to send: size and checksum of the archive."""
+    """Headers to send: the size, and the checksum of a whole archive."""
+    offset_bytes: int
+    """Position of the content in the archive, bytes."""
+    size_bytes: int
+    """Size of the content, bytes."""
 
 
 class WorkdirSent(Shown):
@@ -46,8 +51,8 @@ class WorkdirSent(Shown):
     """True if it is stored, and jobs may name it."""
     missing: list[int]
     """Numbers of the parts to send, from 0. Then complete the archive again."""
-    upload: WorkdirUpload | None
-    """Request that sends the archive to the bucket; null if it is stored, or the server wants parts."""
+    uploads: list[WorkdirUpload]
+    """Requests that send what the bucket lacks. Then complete the archive again. Empty if the server wants parts."""
 
 
 class WorkdirOut(Shown):
@@ -100,11 +105,11 @@ def workdir_list_fields(workdirs: Workdirs, tenant: str) -> dict[str, Any]:
     }
 
 
-def workdir_sent_fields(digest: str, missing: list[int] | Upload) -> dict[str, Any]:
+def workdir_sent_fields(digest: str, missing: list[int] | list[Upload]) -> dict[str, Any]:
     """Return the progress of an archive."""
-    upload = {"url": missing.url, "headers": dict(missing.headers)} if isinstance(missing, Upload) else None
-    parts = [] if isinstance(missing, Upload) else missing
-    return {"digest": digest, "stored": not missing, "missing": parts, "upload": upload}
+    uploads = [{**asdict(each), "headers": dict(each.headers)} for each in missing if isinstance(each, Upload)]
+    parts = [each for each in missing if isinstance(each, int)]
+    return {"digest": digest, "stored": not missing, "missing": parts, "uploads": uploads}
 
 
 def _fields(record: WorkdirRecord, *, needed: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from seaway.adapters.s3 import S3Bucket
-from seaway.application.records import PART_BYTES, WorkdirLimits
+from seaway.application.records import BUCKET_PART_BYTES, PART_BYTES, WorkdirLimits
 from seaway.application.workdirs import SENDING_NS, SETTLED_NS
 from seaway.domain.deployment import Deployment
 from tests.fakes.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
@@ -56,7 +56,7 @@ async def send(client: httpx.AsyncClient, content: bytes) -> str:
         stored = await client.put(f"{PATH}/{digest_of(content)}/parts/{number}", content=part, headers=SENT)
         assert stored.status_code == 204, stored.text
     done = (await complete(client, content)).json()
-    assert done == {"digest": digest_of(content), "stored": True, "missing": [], "upload": None}
+    assert done == {"digest": digest_of(content), "stored": True, "missing": [], "uploads": []}
     return digest_of(content)
 
 
@@ -223,9 +223,9 @@ async def test_archives_are_sent_to_and_fetched_from_a_bucket(rig: Rig, store: S
         asked = (await complete(client, LARGE)).json()
         assert (asked["stored"], asked["missing"]) == (False, [])
         for wrong, status in ((bytes(len(LARGE)), 400), (b"short", 403)):
-            assert put(asked["upload"], wrong).status_code == status
+            assert put(asked["uploads"][0], wrong).status_code == status
         assert (await complete(client, LARGE)).json()["stored"] is False
-        assert put(asked["upload"], LARGE).status_code == 200
+        assert put(asked["uploads"][0], LARGE).status_code == 200
         assert (await complete(client, LARGE)).json()["stored"] is True
         digest = digest_of(LARGE)
         (record,) = rig.store.workdirs()
@@ -248,11 +248,11 @@ async def test_a_bucket_is_cleaned_up_like_the_database(rig: Rig, store: S3Serve
     contents = [bytes([number]) * PART_BYTES for number in range(4)]
     async with rig.client("user") as client:
         for each in contents[:2]:
-            put((await complete(client, each)).json()["upload"], each)
+            put((await complete(client, each)).json()["uploads"][0], each)
             assert (await complete(client, each)).json()["stored"]
         assert (await complete(client, contents[2])).status_code == 409
         rig.clock.advance_s(SETTLED_S + 1)
-        put((await complete(client, contents[2])).json()["upload"], contents[2])
+        put((await complete(client, contents[2])).json()["uploads"][0], contents[2])
         assert len(store.objects) == 2
         rig.clock.advance_s(SENDING_NS // 10**9)
         assert rig.plane.workdirs.collect() == {"workdirs": 0, "unfinished workdirs": 1}
@@ -260,6 +260,31 @@ async def test_a_bucket_is_cleaned_up_like_the_database(rig: Rig, store: S3Serve
         rig.clock.advance_s(rig.plane.workdirs.limits.retention_ns // 10**9)
         assert rig.plane.workdirs.collect()["workdirs"] == 1
     assert (store.objects, rig.store.workdirs(), rig.store.workdir_parts()) == ({}, [], [])
+
+
+async def test_an_archive_is_sent_to_a_bucket_in_parts(rig: Rig, store: S3Server) -> None:
+    """An upload goes on with the parts that are missing, also after a restart, and begins again if it was removed."""
+    content = bytes(2 * BUCKET_PART_BYTES) + b"the rest"
+    async with rig.client("user") as client:
+        asked = (await complete(client, content)).json()["uploads"]
+        assert [each["size_bytes"] for each in asked] == [BUCKET_PART_BYTES, BUCKET_PART_BYTES, len(b"the rest")]
+        assert put(asked[0], b"another size").status_code == 403
+        for each in asked[1:]:
+            assert put(each, content[each["offset_bytes"] :][: each["size_bytes"]]).status_code == 200
+        rig.plane.workdirs.start(rig.plane.writer, frozenset)
+        again = (await complete(client, content)).json()["uploads"]
+        assert [each["offset_bytes"] for each in again] == [0]
+        store.uploads.clear()
+        asked = (await complete(client, content)).json()["uploads"]
+        assert len(asked) == 3
+        for each in asked:
+            put(each, content[each["offset_bytes"] :][: each["size_bytes"]])
+        assert (await complete(client, content)).json()["stored"]
+        assert (list(store.objects.values()), rig.store.workdir_parts()) == ([content], [])
+        await complete(client, content + b"another")
+        rig.clock.advance_s(SENDING_NS // 10**9)
+        assert rig.plane.workdirs.collect()["unfinished workdirs"] == 1
+    assert store.uploads == {}
 
 
 async def test_a_bucket_that_fails_is_named(rig: Rig, store: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,11 +301,11 @@ async def test_a_bucket_that_fails_is_named(rig: Rig, store: S3Server, monkeypat
 async def test_archives_of_another_bucket_are_unknown(rig: Rig, store: S3Server) -> None:
     """After a change of the bucket, folders are sent again, and their records are replaced."""
     async with rig.client("user") as client:
-        put((await complete(client, LARGE)).json()["upload"], LARGE)
+        put((await complete(client, LARGE)).json()["uploads"][0], LARGE)
         assert (await complete(client, LARGE)).json()["stored"]
         rig.plane.workdirs.bucket = S3Bucket("others", "", store.url, "eu-west-1")
         rig.plane.workdirs.start(rig.plane.writer, frozenset)
         assert await digests(client) == []
-        put((await complete(client, LARGE)).json()["upload"], LARGE)
+        put((await complete(client, LARGE)).json()["uploads"][0], LARGE)
         assert (await complete(client, LARGE)).json()["stored"]
         assert [each.bucket for each in rig.store.workdirs()] == ["s3://others"]
