@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seaway.domain.device import Device, DeviceMode
@@ -321,9 +321,16 @@ def test_single_gpus_leave_islands_whole(islands: list[int], order: str) -> None
     assert first + "".join(slices(snapshot, job(gpus=1))[0].uuid for _ in order[1:]) == order
 
 
-@given(st.lists(st.tuples(st.integers(-1, 2), st.booleans(), st.booleans()), min_size=1, max_size=8), st.integers(1, 3))
-def test_as_many_islands_stay_whole_as_possible(devices: list[tuple[int, bool, bool]], gpus: int) -> None:
-    """No other equal device, and no other island that fits, would leave more islands wholly idle."""
+@given(
+    st.lists(st.tuples(st.integers(-1, 2), st.booleans(), st.booleans()), min_size=1, max_size=8),
+    st.integers(1, 5),
+    st.sampled_from([GpuTopology.ANY, GpuTopology.SAME_ISLAND]),
+)
+@example([(0, True, False), (0, True, False), (1, True, False), (1, True, False), (1, True, False)], 3, GpuTopology.ANY)
+def test_as_many_islands_stay_whole_as_possible(
+    devices: list[tuple[int, bool, bool]], gpus: int, topology: GpuTopology
+) -> None:
+    """No other equal devices, and no other island that fits, would leave more islands wholly idle."""
     snapshot = snapshot_of(
         node(*(gpu(uuid=f"{at}", island=each, healthy=healthy) for at, (each, healthy, _) in enumerate(devices)))
     )
@@ -331,13 +338,13 @@ def test_as_many_islands_stay_whole_as_possible(devices: list[tuple[int, bool, b
     place(snapshot, *(job(gpus=1, use_uuids={each}) for each in held))
     idle = {f"{at}" for at, (_, healthy, busy) in enumerate(devices) if healthy and not busy}
     islands = [{f"{at}" for at, (number, *_) in enumerate(devices) if number == each} for each in range(3)]
-    groups = [members & idle for members in islands] if gpus > 1 else [{each} for each in idle]
+    groups = [members & idle for members in islands] if topology is GpuTopology.SAME_ISLAND and gpus > 1 else [idle]
     choices = [set(some) for members in groups for some in combinations(members, gpus)]
 
     def whole(used: set[str]) -> int:
         return sum(members <= idle - used for members in islands)
 
-    topology = GpuTopology.SAME_ISLAND if gpus > 1 else GpuTopology.ANY
+    topology = topology if gpus > 1 else GpuTopology.ANY
     taken = {each.uuid for each in slices(snapshot, job(gpus=gpus, topology=topology))}
     assert bool(taken) == bool(choices)
     assert not choices or whole(taken) == max(map(whole, choices))

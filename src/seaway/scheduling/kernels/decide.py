@@ -119,7 +119,11 @@ def take_devices(
             if taken:
                 continue
             key = device_key(params, fleet, demands, k, d, random_bits)
-            if best >= 0 and key == best_key and device_rank(fleet, n, d) < device_rank(fleet, n, best):
+            if (
+                best >= 0
+                and key == best_key
+                and device_rank(fleet, n, d, end - at) < device_rank(fleet, n, best, end - at)
+            ):
                 best = d
             elif best < 0 or key < best_key:
                 best, best_key = d, key

@@ -280,10 +280,11 @@ def device_group(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> i
 
 
 @compiled
-def island_rank(fleet: FleetArrays, n: int, island: int) -> int:
-    """Return the rank of an NVLink island of node `n` as a source of devices, the lowest first.
+def island_rank(fleet: FleetArrays, n: int, island: int, wanted: int) -> int:
+    """Return the rank of an NVLink island of node `n` as a source of `wanted` devices, the lowest first.
 
-    It is the number of idle devices. Islands that are wholly idle rank behind all others, so that they stay whole.
+    It is the number of idle devices. Islands that are wholly idle rank behind all others, so that they stay whole. Of
+    these, the smallest that suffices comes first, and without one the largest, so that few are broken.
     """
     devices = fleet.devices
     first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
@@ -293,16 +294,25 @@ def island_rank(fleet: FleetArrays, n: int, island: int) -> int:
             size += 1
             if devices[DEVICE_OPEN, d] and devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]:
                 idle += 1
-    return idle if idle < size else idle + end - first
+    if idle < size:
+        return idle
+    most = end - first
+    return most + size if size >= wanted else 3 * most - size
 
 
 @compiled
-def device_rank(fleet: FleetArrays, n: int, d: int) -> int:
-    """Return the rank of device `d` of node `n` among equal ones: that of its island, or 0 if none loses a device."""
+def device_rank(fleet: FleetArrays, n: int, d: int, wanted: int) -> int:
+    """Return the rank of device `d` of node `n` among equal ones: that of its island, or 0 if none loses a device.
+
+    Parameters
+    ----------
+    wanted
+        Number of devices that the replica still needs. A device in MIG mode may serve several slices, so 1 counts.
+    """
     devices = fleet.devices
     if devices[DEVICE_ISLAND, d] < 0 or devices[DEVICE_SLOTS_FREE, d] != devices[DEVICE_SLOTS, d]:
         return 0
-    return island_rank(fleet, n, devices[DEVICE_ISLAND, d])
+    return island_rank(fleet, n, devices[DEVICE_ISLAND, d], wanted if devices[DEVICE_MIG, d] < 0 else 1)
 
 
 @compiled
@@ -315,11 +325,11 @@ def group_to_take(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> 
     if demands.amounts[k, DEMAND_GROUP] != DEVICE_ISLAND:
         return best
     gpus = demands.amounts[k, DEMAND_GPUS]
-    least = island_rank(fleet, n, best)
+    least = island_rank(fleet, n, best, 1)
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         island = fleet.devices[DEVICE_ISLAND, d]
         if island >= 0 and island != best:
-            rank = island_rank(fleet, n, island)
+            rank = island_rank(fleet, n, island, 1)
             if rank < least and slices_on_node(fleet, demands, k, n, island, gpus, True) >= gpus:
                 best, least = island, rank
     return best
