@@ -277,7 +277,10 @@ class Jobs:
             self._renew(job_id, actor, event=False)
 
     def retry(self, job_id: str, actor: str, reason: str = "", version: int | None = None) -> JobRecord:
-        """Run a failed, cancelled or skipped job again, or the failed tasks of an array."""
+        """Run a failed, cancelled or skipped job again, or the failed tasks of an array.
+
+        Jobs that were skipped because of it, and because of these, wait for their predecessors again.
+        """
         job, said = self.find(job_id), reason or Reason("retried", who=actor)
         if job.is_array and job.state is not JobState.SKIPPED:
             return self._retry_array(job, actor, said, version)
@@ -289,6 +292,7 @@ class Jobs:
             array = self.find(job.array) if job.array else None
             after = _retried(job, said, now_ns)
             change = stepped(after, actor)
+            change.add(self._with_followers(job, actor, now_ns))
             if array and array.state.final:
                 change.add(stepped(_revived(array, said, now_ns), actor))
             return after, change
@@ -364,6 +368,21 @@ class Jobs:
         others = [each for each in change.update if each is not task]
         return replace(change, insert=[task, *change.insert], update=[array, *others])
 
+    def _with_followers(self, job: JobRecord, actor: str, now_ns: int) -> Change:
+        """Return the change of the jobs that were skipped because of a job, directly or by others."""
+        change, rest, again = Change(), [job], {job.id}
+        while rest:
+            before = rest.pop()
+            wanted = JobFilter(states=frozenset({JobState.SKIPPED}), predecessor=before.id)
+            for each in self._store.jobs(wanted, RETRIED_TOGETHER):
+                if each.id in again or len(again) > RETRIED_TOGETHER or not _skipped_for(each, before):
+                    continue
+                again.add(each.id)
+                rest.append(each)
+                reason = Reason("retried_with", job=f"{before.spec.name} ({before.id})")
+                change.add(stepped(_retried(each, reason, now_ns), actor))
+        return change
+
     def _retry_array(self, array: JobRecord, actor: str, reason: str, version: int | None) -> JobRecord:
         """Return the failed tasks of an array to its queue; after a cancellation, also the cancelled ones."""
         again = {JobState.FAILED, JobState.SKIPPED} | ({JobState.CANCELLED} & {array.state})
@@ -375,6 +394,7 @@ class Jobs:
             raise ConflictError(f"no task of the array has failed; it is {array.state.value}")
         if not count:
             array = self._take(array.id, version, lambda job, _, now_ns: _again(job, [], actor, reason, now_ns))
+        self._take(array.id, None, lambda job, _, now_ns: (job, self._with_followers(job, actor, now_ns)))
         return array
 
     def _reaches(self, queue: str, clusters: Iterable[str]) -> bool:
@@ -431,6 +451,14 @@ def _retried(job: JobRecord, reason: str, now_ns: int) -> JobRecord:
     state = JobState.HELD if awaits else JobState.PENDING
     past = {"started_ns": None, "ended_ns": None, "not_before_ns": None, "failures": 0, "completed": 0}
     return moved(job, state, reason, now_ns, awaits=awaits, **past)
+
+
+def _skipped_for(job: JobRecord, predecessor: JobRecord) -> bool:
+    """Report whether a predecessor is the reason why a job was skipped."""
+    reason = job.reason
+    if not isinstance(reason, Reason) or reason.code != "predecessor_is":
+        return False
+    return f"({predecessor.id})" in str(reason.params["job"])
 
 
 def _revived(array: JobRecord, reason: str, now_ns: int) -> JobRecord:

@@ -86,6 +86,7 @@ TEXTS: Mapping[str, str] = {
     "deleted": "deleted by {who}",
     "resumed": "resumed by {who}",
     "retried": "retried by {who}",
+    "retried_with": "retried with its predecessor {job}",
     "requested": "requested by {who}",
     # Clusters and nodes of jobs.
     "elsewhere": "it is placed elsewhere",

@@ -8,6 +8,7 @@ import pytest
 
 from seaway.application.jobs import workflow
 from seaway.application.ports.store import Retention
+from seaway.domain.arrays import TaskArray
 from seaway.domain.cluster import Fleet
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import ConflictError, RejectedError
@@ -208,3 +209,24 @@ def test_a_workflow_has_all_connected_jobs_of_a_tenant() -> None:
     assert [job.id for job in workflow(store, made.job(alone), "", 9)[0]] == [alone]
     some, more = workflow(store, made.job(ids[2]), "", 2)
     assert (len(some), more) == (2, True)
+
+
+@pytest.mark.parametrize("array", [None, TaskArray("0-1")], ids=["job", "array"])
+def test_a_retry_returns_the_jobs_that_were_skipped_because_of_it(array: TaskArray | None) -> None:
+    """Their followers return with them. Jobs that were skipped because of another one, or cancelled, stay so."""
+    made = scene()
+    failing = replace(part("a"), array=array)
+    ids = submit(made, failing, part("b", "a"), part("c", "b"), part("d", "a"), part("e", "f"), part("f"))
+    made.plane.run(1)
+    for each in (ids[0], ids[5]):
+        made.plane.jobs.cancel(each, "ada")
+    made.plane.run(3)
+    assert states(made, ids) == ["cancelled", "skipped", "skipped", "skipped", "skipped", "cancelled"]
+    made.plane.jobs.delete(ids[3], "ada")
+    made.plane.jobs.retry(ids[0], "ada")
+    assert states(made, ids)[1:3] == ["held", "held"]
+    assert made.job(ids[2]).awaits
+    said = [each.reason for each in made.plane.store.events(0, 100, job_id=ids[1]) if each.state == "held"]
+    assert said[-1] == f"retried with its predecessor a ({ids[0]})"
+    made.plane.run(60)
+    assert states(made, ids) == ["completed", "completed", "completed", "deleted", "skipped", "cancelled"]
