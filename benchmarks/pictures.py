@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -59,6 +59,9 @@ PICTURES = (
     ("fleet", "/fleet?cluster=cluster-2", "light"),
     ("network", "/network", "dark"),
     ("job", "/jobs/{job}?tab=why", "light"),
+    ("running", "/jobs/{gang}", "light"),
+    ("drain", "/fleet?cluster=cluster-2", "light"),
+    ("compare", "/compare?jobs={gang},{job}", "dark"),
     ("whatif", "/whatif?lose=cluster-2", "light"),
     ("jobs", "/jobs", "light"),
     ("queues", "/queues", "light"),
@@ -93,7 +96,7 @@ SCENES: tuple[tuple[str, str, Callable[[Page], object]], ...] = (
         "/submit",
         lambda page: _write(page, "600GB"),
     ),
-    ("A running job: its place, its devices, and what happened to it.", "/jobs/serve-1", lambda _: 0),
+    ("A running job: its place, its devices, and what happened to it.", "/jobs/{gang}", lambda _: 0),
     ("Jobs of all tenants, by state, queue and cluster.", "/jobs", lambda _: 0),
     ("Why does it wait? By cluster and reason, with changes that admit it.", "/jobs/{job}?tab=why", lambda _: 0),
     ("Queues share the fleet: guarantees, limits, borrowed GPUs, and who is ahead.", "/queues", lambda _: 0),
@@ -148,7 +151,7 @@ def main() -> int:
 
 def draw(server: Served, names: Sequence[str], out: Path) -> None:
     """Make screenshots of a server's pages and of its terminal view."""
-    job = fill(server)
+    ids = fill(server)
     time.sleep(SETTLE_S)
     terminal = asyncio.run(top(server)) if TOP in names else ""
     with chromium() as browser:
@@ -158,23 +161,23 @@ def draw(server: Served, names: Sequence[str], out: Path) -> None:
         context.add_cookies([{"name": TOKEN, "value": server.token, "url": server.url}])
         for name, path, theme in track([each for each in PICTURES if each[0] in names], "pictures"):
             context.add_cookies([{"name": THEME, "value": theme, "url": server.url}])
-            take(context, server.url + path.format(job=job), out / f"{name}.png")
+            take(context, server.url + path.format(**ids), out / f"{name}.png", ACTS.get(name, show))
         if TOUR in names:
             context.add_cookies([{"name": THEME, "value": "light", "url": server.url}])
-            animate(list(scenes(context, server.url, job)), out / f"{TOUR}.gif")
+            animate(list(scenes(context, server.url, ids)), out / f"{TOUR}.gif")
         if terminal:
             page = context.new_page()
             page.set_content(terminal)
             page.locator("svg").screenshot(path=out / f"{TOP}.png", omit_background=True)
 
 
-def scenes(context: BrowserContext, url: str, job: str) -> Iterator[Image.Image]:
+def scenes(context: BrowserContext, url: str, ids: Mapping[str, str]) -> Iterator[Image.Image]:
     """Yield the frames of the tour."""
     width, height = TOUR_SIZE
     for caption, path, act in track(SCENES, TOUR):
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": height})
-        load(page, url + path.format(job=job))
+        load(page, url + path.format(**ids))
         act(page)
         page.evaluate(CAPTION, caption)
         drawn = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
@@ -210,14 +213,23 @@ async def top(server: Served) -> str:
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 
 
-def fill(server: Served) -> str:
-    """Submit jobs of all tenants until some wait; return the ID of a waiting job."""
+def fill(server: Served) -> dict[str, str]:
+    """Submit jobs of all tenants until some wait, and some that fail.
+
+    Returns
+    -------
+    dict of str to str
+        IDs of a waiting job, and of a running one with replicas on several nodes.
+    """
     with Client(server.url, server.token) as client:
         for tenant in TENANTS:
             client.put_tenant(tenant)
         for queue, rules in QUEUES.items():
             client.put_queue(queue, **rules)
         submitted = [client.submit(body) for body in bodies()]
+        for number in range(FAILURES):
+            client.submit({**one(f"nightly-{number}", "speech", gpus=1, memory="4GB", cores=20), **FAILS})
+        gang = client.submit(one("pretrain", "vision", gpus=4, memory="14GB", cores=WHOLE_PERCENT, replicas=5))
         waits = client.submit(
             {
                 **one("retrain", "research", gpus=2, memory="40GB", cores=WHOLE_PERCENT, replicas=24),
@@ -226,8 +238,19 @@ def fill(server: Served) -> str:
             }
         )
         client.wait(submitted[0].id, "running", timeout_s=60)
-    return str(waits.id)
+        for number in range(WAITING):
+            later = one(f"sweep-{number}", "vision", gpus=8, memory="30GB", cores=WHOLE_PERCENT, replicas=2)
+            client.submit({**later, "expected_duration": f"{8 + 3 * number}m"})
+        client.wait(gang.id, "running", timeout_s=60)
+    return {"job": str(waits.id), "gang": str(gang.id)}
 
+
+WAITING = 7
+"""Number of jobs of two whole nodes each, of which most wait for others to end."""
+
+FAILURES = 6
+FAILS = {"time_limit": "1s", "retries": 0}
+"""Number of jobs that fail, which raises an alert, and what lets them fail."""
 
 WHOLE_PERCENT = 100
 NEAR = {"max_latency": "20ms"}
@@ -239,7 +262,8 @@ def bodies() -> Iterator[dict[str, Any]]:
     for number in range(46):
         tenant = TENANTS[number % len(TENANTS)]
         if number % 5 == 0:
-            yield one(f"train-{number}", tenant, gpus=random.choice((1, 2, 4)), memory="14GB", cores=WHOLE_PERCENT)
+            body = one(f"train-{number}", tenant, gpus=random.choice((1, 2, 4)), memory="14GB", cores=WHOLE_PERCENT)
+            yield {**body, "expected_duration": f"{random.randint(9, 40)}m"}
         else:
             cores, memory = random.choice(((20, "4GB"), (30, "8GB"), (50, "12GB"), (25, "6GB")))
             yield one(f"serve-{number}", tenant, gpus=1, memory=memory, cores=cores, replicas=random.choice((1, 2, 3)))
@@ -253,11 +277,27 @@ def one(name: str, tenant: str, *, gpus: int, memory: str, cores: int, replicas:
     return {"name": name, "tenant": tenant, "queue": queue, "replicas": replicas, "resources": resources, "run": run}
 
 
-def take(context: BrowserContext, url: str, file: Path) -> None:
-    """Make the screenshot of a page, down to its last complete card."""
+def show(page: Page) -> int:
+    """Return the height down to the last complete card of a page."""
+    return int(page.evaluate(WHOLE, [SIZE[1], MARGIN]))
+
+
+def ask_to_drain(page: Page) -> int:
+    """Open the dialog of a drain, wait for its impact, and return the height of the window."""
+    page.get_by_role("button", name="Drain").first.click()
+    page.locator(".impact-rows, .impact p").first.wait_for()
+    page.wait_for_timeout(1_500)
+    return SIZE[1]
+
+
+ACTS: Mapping[str, Callable[[Page], int]] = {"drain": ask_to_drain}
+
+
+def take(context: BrowserContext, url: str, file: Path, act: Callable[[Page], int]) -> None:
+    """Make the screenshot of a page, as high as `act` returns."""
     page = context.new_page()
     load(page, url)
-    height = page.evaluate(WHOLE, [SIZE[1], MARGIN])
+    height = act(page)
     store(page.screenshot(clip={"x": 0, "y": 0, "width": SIZE[0], "height": height}), file)
     page.close()
 

@@ -145,7 +145,7 @@ def hidden_sideways(page: Page) -> list[str]:
 
 
 SPILLED = """() => {
-    const OWN = '.hidden-label, .visually-hidden, svg, canvas, .q-field, .cm-editor, .q-tabs, .q-notifications';
+    const OWN = '.hidden-label, .visually-hidden, svg, canvas, .q-field, .cm-editor, .xterm, .q-tabs, .q-notifications';
     const found = new Set(), styles = new Map();
     const style = each => styles.get(each) ?? styles.set(each, getComputedStyle(each)).get(each);
     const name = each => `${each.localName}.${[...each.classList].join('.')} (${each.textContent.trim().slice(0, 40)})`;

@@ -55,7 +55,7 @@ def test_mistakes_are_at_their_fields(look: Look) -> None:
 
 
 def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
-    """Drains and queues are applied after a confirmation; questions with other parts cannot be applied."""
+    """Drains, queues and policies are applied after a confirmation; questions with other parts cannot be applied."""
     name = f"applied-{uuid4().hex[:8]}"
     with look("operator") as looker:
         page = looker.open("/whatif?lose=cluster-3&burst=3")
@@ -66,6 +66,17 @@ def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
         expect(page.get_by_role("dialog")).to_contain_text("cluster-3/cluster-3-n0 is drained")
         page.get_by_role("dialog").get_by_role("button", name="Apply").click()
         expect(page.get_by_text("The changes are applied.").first).to_be_visible()
+        page = looker.open("/whatif?policy=spread")
+        page.get_by_role("button", name="Apply these changes").click()
+        expect(page.get_by_role("dialog")).to_contain_text("All queues get the policy spread")
+        page.get_by_role("dialog").get_by_role("button", name="Apply").click()
+        expect(page.get_by_text("The changes are applied.").first).to_be_visible()
+    queues = demo.client.get("/api/v1/queues").json()["queues"]
+    assert {each["policy"] for each in queues} == {"spread"}
+    for each in queues:
+        assert demo.client.put(
+            f"/api/v1/queues/{each['name']}", json={"policy": "bestfit", "weight": each["weight"]}
+        ).is_success
     cordons = demo.client.get("/api/v1/cordons").json()["cordons"]
     assert [(each["cluster"], each["node"], each["drain"]) for each in cordons] == [("cluster-3", "cluster-3-n0", True)]
     assert demo.client.get(f"/api/v1/queues/{name}").json()["weight"] == 3

@@ -178,7 +178,7 @@ def words_for(request: Request) -> Words:
     return words_of(language_of(request.cookies.get(cookies.LANGUAGE, ""), accepted))
 
 
-FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "duration", "clock", "zulu", "span", "exact")
+FILTERS = ("count", "gib", "whole", "share", "percent", "ago", "coming", "duration", "clock", "zulu", "span", "exact")
 """Functions that templates use as filters."""
 
 MIB_PER_GIB = 1024
@@ -235,6 +235,12 @@ def ago(moment: str, locale: Locale) -> Markup:
     """Format the time since a moment, which is given as RFC 3339. The tooltip has the moment."""
     since = datetime.now(UTC) - datetime.fromisoformat(moment)
     return _time(moment, format_timedelta(-since, add_direction=True, locale=locale), "ago")
+
+
+def coming(moment: str, locale: Locale) -> Markup:
+    """Format the time until an expected moment, as `ago`. An estimate that has passed is due at once."""
+    left = max(datetime.fromisoformat(moment) - datetime.now(UTC), timedelta(seconds=1))
+    return _time(moment, format_timedelta(left, add_direction=True, locale=locale), "ago")
 
 
 def duration(seconds: float, locale: Locale) -> str:

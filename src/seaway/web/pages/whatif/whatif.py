@@ -331,13 +331,15 @@ class _WhatIf:
             like.set_options(list(dict.fromkeys(["", like.value, *names])), value=like.value)
 
 
-APPLICABLE = {"drain": "operator", "queues": "operator", "tenants": "admin"}
+APPLICABLE = {"drain": "operator", "policy": "operator", "queues": "operator", "tenants": "admin"}
 """Parts of a question that can be applied to the fleet, and the role that each requires."""
 
 
 def may_apply(question: Mapping[str, Any], visit: Visit) -> bool:
     """Report whether a visitor may apply all changes of a question, except the time that it looks at."""
     parts = question.keys() - {"window", "last"}
+    if {"policy", "queues"} <= parts:  # the policy of all queues could contradict that of a changed one
+        return False
     return bool(parts) and all(part in APPLICABLE and visit.may(APPLICABLE[part]) for part in parts)
 
 
@@ -345,6 +347,8 @@ def steps_of(question: Mapping[str, Any], words: Words) -> Iterator[str]:
     """Yield what will be done, a sentence each."""
     for name in question.get("drain", ()):
         yield words("{name} is drained: it gets no new jobs, and running jobs restart elsewhere.", name=name)
+    if policy := question.get("policy"):
+        yield words("All queues get the policy {policy}. Running jobs stay where they are.", policy=policy)
     for each in question.get("queues", ()):
         yield words("Queue {name} is changed.", name=each["name"])
     for each in question.get("tenants", ()):
@@ -354,11 +358,16 @@ def steps_of(question: Mapping[str, Any], words: Words) -> Iterator[str]:
 async def calls_of(question: Mapping[str, Any], visit: Visit) -> list[Call[Any]]:
     """Return the calls that apply the changes of a question. Omitted fields keep their present values."""
     calls: list[Call[Any]] = []
+    if policy := question.get("policy"):
+        for queue in (await visit.ask(queue_calls.queues())).queues:
+            given = queue.model_dump(mode="json", include=set(QueueIn.model_fields) - {"policy_options"})
+            if given["policy"] != policy:
+                calls.append(queue_calls.put_queue(queue.name, seen=queue, **{**given, "policy": policy}))
     for each in question.get("queues", ()):
-        queue = await _known(visit, queue_calls.queue(each["name"]))
-        before = queue.model_dump(mode="json", include=set(QueueIn.model_fields)) if queue else {}
+        known = await _known(visit, queue_calls.queue(each["name"]))
+        before = known.model_dump(mode="json", include=set(QueueIn.model_fields)) if known else {}
         given = {key: value for key, value in each.items() if key != "name"}
-        calls.append(queue_calls.put_queue(each["name"], seen=queue, **{**before, **given}))
+        calls.append(queue_calls.put_queue(each["name"], seen=known, **{**before, **given}))
     for each in question.get("tenants", ()):
         tenant = await visit.ask(tenancy.tenant(each["name"]))
         quotas = {pool: quota.model_dump(mode="json", exclude_none=True) for pool, quota in tenant.quotas.items()}
