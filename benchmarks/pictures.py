@@ -51,7 +51,7 @@ QUEUES: dict[str, QueueFields] = {
 """Queues, parents before their children."""
 
 TENANTS = ("vision", "speech", "research", "recommend")
-SETTLE_S = 4.0
+SETTLE_S = 30.0
 """Time before screenshots, until the use of devices has been measured."""
 
 PICTURES = (
@@ -59,13 +59,12 @@ PICTURES = (
     ("fleet", "/fleet?cluster=cluster-2", "light"),
     ("network", "/network", "dark"),
     ("job", "/jobs/{job}?tab=why", "light"),
-    ("running", "/jobs/{gang}", "light"),
     ("drain", "/fleet?cluster=cluster-2", "light"),
-    ("compare", "/compare?jobs={gang},{job}", "dark"),
     ("whatif", "/whatif?lose=cluster-2", "light"),
     ("jobs", "/jobs", "light"),
-    ("queues", "/queues", "light"),
-    ("schedule", "/schedule", "dark"),
+    ("queues", "/queues?queue=training", "light"),
+    ("schedule", "/schedule?by=queue&queue=training", "dark"),
+    ("running", "/jobs/{gang}", "light"),
 )
 """Name, path and theme."""
 
@@ -229,7 +228,7 @@ def fill(server: Served) -> dict[str, str]:
         submitted = [client.submit(body) for body in bodies()]
         for number in range(FAILURES):
             client.submit({**one(f"nightly-{number}", "speech", gpus=1, memory="4GB", cores=20), **FAILS})
-        gang = client.submit(one("pretrain", "vision", gpus=4, memory="14GB", cores=WHOLE_PERCENT, replicas=5))
+        gang = client.submit(one("pretrain", "vision", gpus=2, memory="14GB", cores=WHOLE_PERCENT, replicas=4))
         waits = client.submit(
             {
                 **one("retrain", "research", gpus=2, memory="40GB", cores=WHOLE_PERCENT, replicas=24),
@@ -263,10 +262,10 @@ def bodies() -> Iterator[dict[str, Any]]:
         tenant = TENANTS[number % len(TENANTS)]
         if number % 5 == 0:
             body = one(f"train-{number}", tenant, gpus=random.choice((1, 2, 4)), memory="14GB", cores=WHOLE_PERCENT)
-            yield {**body, "expected_duration": f"{random.randint(9, 40)}m"}
         else:
             cores, memory = random.choice(((20, "4GB"), (30, "8GB"), (50, "12GB"), (25, "6GB")))
-            yield one(f"serve-{number}", tenant, gpus=1, memory=memory, cores=cores, replicas=random.choice((1, 2, 3)))
+            body = one(f"serve-{number}", tenant, gpus=1, memory=memory, cores=cores, replicas=random.choice((1, 2, 3)))
+        yield {**body, "expected_duration": f"{random.randint(9, 50)}m"}
 
 
 def one(name: str, tenant: str, *, gpus: int, memory: str, cores: int, replicas: int = 1) -> dict[str, Any]:
@@ -290,7 +289,17 @@ def ask_to_drain(page: Page) -> int:
     return SIZE[1]
 
 
-ACTS: Mapping[str, Callable[[Page], int]] = {"drain": ask_to_drain}
+def show_more(page: Page) -> int:
+    """Make the window higher, and return the height down to the last complete card."""
+    page.set_viewport_size({"width": SIZE[0], "height": HIGH})
+    page.wait_for_timeout(1_500)
+    return int(page.evaluate(WHOLE, [HIGH, MARGIN]))
+
+
+HIGH = 1500
+"""Height of the window for the page of a running job, pixels."""
+
+ACTS: Mapping[str, Callable[[Page], int]] = {"drain": ask_to_drain, "running": show_more}
 
 
 def take(context: BrowserContext, url: str, file: Path, act: Callable[[Page], int]) -> None:

@@ -67,6 +67,10 @@ def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
         page.get_by_role("dialog").get_by_role("button", name="Apply").click()
         expect(page.get_by_text("The changes are applied.").first).to_be_visible()
         page = looker.open("/whatif?policy=spread")
+        expect(page.get_by_role("button", name="Apply these changes").or_(page.get_by_role("alert"))).to_be_visible()
+        while page.get_by_role("alert").filter(has_text="being compiled").is_visible():
+            page.get_by_role("button", name="Ask").click()
+            page.wait_for_timeout(500)
         page.get_by_role("button", name="Apply these changes").click()
         expect(page.get_by_role("dialog")).to_contain_text("All queues get the policy spread")
         page.get_by_role("dialog").get_by_role("button", name="Apply").click()
