@@ -296,7 +296,7 @@ def show_more(page: Page) -> int:
     return int(page.evaluate(WHOLE, [HIGH, MARGIN]))
 
 
-HIGH = 1500
+HIGH = 2000
 """Height of the window for the page of a running job, pixels."""
 
 ACTS: Mapping[str, Callable[[Page], int]] = {"drain": ask_to_drain, "running": show_more}
