@@ -21,7 +21,7 @@ from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.job_state import FINAL
-from seaway.domain.queues import Queue, check_tree
+from seaway.domain.queues import Queue, check_tree, policy_text
 from seaway.domain.reasons import Reason, also
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
@@ -193,9 +193,9 @@ class Operations:
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
             raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
         self._controller.scheduler.readiness.wait(queue.policy_spec, queue.shadow)
-        what = [Reason("of_policy", policy=queue.policy_spec), Reason("of_pool", pool=queue.pool)]
+        what = [Reason("of_policy", policy=policy_text(queue.policy_spec)), Reason("of_pool", pool=queue.pool)]
         if queue.shadow:
-            what[0] = Reason("of_policies", policy=queue.policy_spec, shadow=queue.shadow)
+            what[0] = Reason("of_policies", policy=policy_text(queue.policy_spec), shadow=queue.shadow)
         if queue.parent:
             what.append(Reason("of_parent", parent=queue.parent))
         text = Reason("queue_set", name=queue.name, what=tuple(what))

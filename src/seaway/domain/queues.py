@@ -227,6 +227,12 @@ def options_text(options: Mapping[str, Any]) -> str:
     return ", ".join(pairs)
 
 
+def policy_text(spec: str) -> str:
+    """Return a policy, as in `Queue.policy_spec`, for people, such as ``utilization (level=cluster)``."""
+    name, brace, rest = spec.partition("{")
+    return f"{name} ({options_text(json.loads(brace + rest))})" if brace else name
+
+
 def children_of(queues: Iterable[Queue]) -> Mapping[str, Sequence[Queue]]:
     """Return the children of each queue that has some, by name; those of the empty name are the roots."""
     children: defaultdict[str, list[Queue]] = defaultdict(list)

@@ -355,7 +355,7 @@ class QueueIn(Incoming):
 
     FOREIGN: ClassVar[Mapping[str, Sequence[str]]] = {
         **{each: (f"limit.{each}", f"guarantee.{each}") for each in (*RESOURCES, JOBS)},
-        **{each: (f"policy.options.{each}",) for each in ("level", "seed")},
+        **{each: (f"policy.options.{each}",) for each in ("level", "seed", "mix")},
     }
 
     tenant: NameOrNone = ""

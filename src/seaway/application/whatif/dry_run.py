@@ -28,6 +28,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
+from seaway.domain.queues import policy_text
 from seaway.domain.reasons import TEXTS, Params
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
@@ -226,7 +227,7 @@ class DryRuns:
             return Reason(job, _in_state(job), 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
         if unready:
-            policy = self._controller.scheduler.policy_of(job.spec.queue)
+            policy = policy_text(self._controller.scheduler.policy_of(job.spec.queue))
             said: str = reasons.Reason("waits", why=unready)
             return Reason(job, said, ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy})
         code, params, said = self._why_waiting(job, explanation, short)

@@ -87,6 +87,15 @@ def test_one_that_cannot_be_made_ready_holds_up_no_one(caplog: pytest.LogCapture
     assert reported.exc_info is None
 
 
+def test_a_policy_with_options_is_named_as_users_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error shows the options as pairs."""
+    impatient(monkeypatch)
+    cold = Cold()
+    with pytest.raises(UnavailableError, match=r"the policy 'balanced \(level=node, weights.price=2\)' is being"):
+        CompileReadiness(cold).require('balanced{"level":"node","weights":{"price":2}}')
+    cold.may.set()
+
+
 def test_a_queue_whose_policy_is_not_ready_keeps_its_jobs_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its jobs wait with the reason, those of other queues do not; once it is ready they are placed."""
     impatient(monkeypatch)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.queues import policy_text
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class CompileReadiness:
             If that takes longer than `PATIENCE_S`.
         """
         if not self.wait(*names):
-            late = ", ".join(repr(name) for name in names if not self.has(name))
+            late = ", ".join(repr(policy_text(name)) for name in names if not self.has(name))
             raise UnavailableError(f"the policy {late} is being compiled; try again", retry_after_s=5)
 
     def _work(self) -> None:

@@ -29,7 +29,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill
+from seaway.domain.queues import Backfill, policy_text
 from seaway.domain.reasons import Reason, also
 from seaway.domain.units import rate_text
 from seaway.learning.policies.make import make_unusable
@@ -202,7 +202,7 @@ class Scheduler:
     def unready(self, queue: str) -> str:
         """Return the reason why jobs of a queue are not tried yet; empty if they are."""
         name = self._policy_of(queue)
-        return "" if self.readiness.has(name) else Reason("policy_not_ready", policy=name)
+        return "" if self.readiness.has(name) else Reason("policy_not_ready", policy=policy_text(name))
 
     def policy_of(self, queue: str) -> str:
         """Return the name of a queue's policy with its options, as in `Queue.policy_spec`. Thread-safe."""
