@@ -72,15 +72,15 @@ class Use:
     attempts: int = 0
     jobs: int = 0
 
-    def change(self, amounts: Amounts, times: int, jobs: int) -> None:
-        """Add an attempt (`times` is 1) or remove one (-1), and add `jobs` to the number of jobs."""
+    def change(self, amounts: Amounts, times: int, jobs: int, count: int = 1) -> None:
+        """Add the amounts of `count` attempts (`times` is 1) or remove them (-1), and add to the number of jobs."""
         held = self.held
         for name, amount in amounts.items():  # as `add`, without a call
             if left := held.get(name, 0) + times * amount:
                 held[name] = left
             else:
                 held.pop(name, None)
-        self.attempts += times
+        self.attempts += times * count
         self.jobs += jobs
 
     def amount(self, resource: str) -> int:
@@ -501,8 +501,7 @@ class QueueTree:
         """Return a tree with the same queues, quotas and amounts."""
         twin = QueueTree(self._queues.values(), self._capacities, self._tenants.values(), self.gpu_weights)
         twin.set_past(self._past)
-        for key, (owner, amounts) in self._held.items():
-            twin.hold(key, owner, amounts)
+        twin.hold_all((key, owner, amounts) for key, (owner, amounts) in self._held.items())
         return twin
 
     # Queues and tenants.
@@ -710,6 +709,30 @@ class QueueTree:
         keys.append(key)
         self._count_claimed(key, -1)
 
+    def hold_all(self, attempts: Iterable[tuple[Key, Owner, Amounts]]) -> None:
+        """Set the amounts of many attempts in a tree that nothing holds or claims yet.
+
+        The attempts of an owner are added at once. This is several times as fast as `hold` for each.
+        """
+        groups: defaultdict[Owner, list[tuple[Key, Amounts]]] = defaultdict(list)
+        for key, owner, amounts in attempts:
+            groups[owner].append((key, amounts))
+        others: list[tuple[Key, Owner, Amounts]] = []
+        for owner, group in groups.items():
+            total: dict[str, int] = {}
+            before = len(self._held)
+            for key, amounts in group:
+                if key[0] in self._by_job:
+                    others.append((key, owner, amounts))  # it counts once
+                    continue
+                self._by_job[key[0]] = [key]
+                self._held[key] = owner, amounts
+                for name, amount in amounts.items():  # as `add`, without a call
+                    total[name] = total.get(name, 0) + amount
+            self._change(owner, total, 1, (), len(self._held) - before)
+        for each in others:
+            self.hold(*each)
+
     def release(self, key: Key) -> None:
         """Remove the amounts of an attempt, if it holds any."""
         if owner := self.withdraw(key):
@@ -805,8 +828,8 @@ class QueueTree:
             claimed -= self._claims[job][2].get(resource, 0)
         return claimed
 
-    def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key]) -> None:
-        """Add amounts `times` as much. The job counts where none of its other attempts does."""
+    def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key], count: int = 1) -> None:
+        """Add the amounts of `count` attempts, `times` as much. A job counts where none of its other attempts does."""
         queue, tenant, _ = owner
         node = self.node(queue)
         use = node.tenants.get(tenant)
@@ -814,12 +837,12 @@ class QueueTree:
             use = node.tenants[tenant] = Use()
         counted = self._counting(others) if others else ()
         counts = not any(self._held[other][0][:2] == (queue, tenant) for other in others)
-        use.change(amounts, times, times if counts else 0)
+        use.change(amounts, times, times * count if counts else 0, count)
         if not use.attempts:
             del node.tenants[tenant]
         holders = self._holders_of(owner)
         for holder in (*node.path, *holders.quotas):
-            holder.use.change(amounts, times, 0 if holder in counted else times)
+            holder.use.change(amounts, times, 0 if holder in counted else times * count, count)
         if holders.pool:
             add(holders.pool.use.held, amounts, times)
         for lender in holders.lenders:

@@ -282,6 +282,16 @@ def test_sums_equal_what_attempts_hold(seed: int) -> None:
             owned = {key: n for key, (o, n) in held.items() if o.tenant == "a" and user in {"", o.user}}
             use = tree.use_lately(quota_key("default", "a", user))
             assert (use.held.get("gpus", 0), use.jobs) == (sum(owned.values()), len({job for job, _ in owned}))
+        if at % 30 == 0:
+            twin = tree.copy()
+            quotas = [quota_key("default", "a", user) for user in ("", "u", "v")]
+            for copied, own in [(twin.use(name), tree.use(name)) for name in names] + [
+                (twin.use_lately(key), tree.use_lately(key)) for key in quotas
+            ]:
+                assert (copied.held, copied.attempts, copied.jobs) == (own.held, own.attempts, own.jobs)
+            for key in held:
+                twin.release(key)
+            assert not any(twin.use(name).jobs or twin.use(name).held for name in names)
     for key in held:
         tree.release(key)
     assert all(not tree.use(name).held and not tree.use(name).jobs for name in names)

@@ -580,8 +580,7 @@ def planned(
     plan = _Plan(state, attempts, tree)
     for region in {_region_of(each, state.advance) for each in state.entries}:
         plan.add_region(region)
-    for key, each in attempts:
-        tree.hold(key, each.owner, each.amounts)
+    tree.hold_all((key, each.owner, each.amounts) for key, each in attempts)
     found: dict[str, PlannedStart] = {}
     first = {each.record.id: plan.start(each, 0) for each in state.entries if each.record.id in state.winners}
     strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
