@@ -38,7 +38,7 @@ from benchmarks.siege.attackers import ATTACKS
 from benchmarks.siege.cases import siege
 from benchmarks.soak.cases import soak
 from benchmarks.web.cases import web
-from benchmarks.web.lists import lists
+from benchmarks.web.lists import lists, viewers
 
 CASES: dict[str, Callable[[int], Result]] = {
     "engine": engine.engine,
@@ -69,6 +69,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "learn": learn,
     "web": web,
     "lists": lists,
+    "viewers": viewers,
 }
 
 DRAWN: dict[str, Callable[[int, Path | None], Result]] = {

@@ -58,6 +58,7 @@ def alerts(seed: int) -> Result:
         _row("faults, after a report of each cluster", plane, clock, AT_ONCE_S, plane.alerts.look_at_faults, _report),
         _row("all rules", plane, clock, EVERY_S, plane.alerts.look),
         _row("all rules, after a report of each cluster", plane, clock, EVERY_S, plane.alerts.look, _report),
+        _row("a sample of the history", plane, clock, 60, plane.history.record),
     ]
     share = rows[1]["cpu_ms"] / 1000 / AT_ONCE_S + rows[3]["cpu_ms"] / 1000 / EVERY_S
     missed = [f"{share:.1%} of a core, asked < {MAX_SHARE:.0%}"] if share >= MAX_SHARE else []
