@@ -83,7 +83,7 @@ PICTURE_COLOURS = 255
 """Number of colours of a frame of the animation, and of a screenshot."""
 
 SCENES: tuple[tuple[str, str, Callable[[Page], object]], ...] = (
-    ("Three clusters, and every slice of every GPU: free and used, with running and waiting jobs.", "/", lambda _: 0),
+    ("What is not in order comes first: here, jobs that failed. Then how full the clusters are.", "/", lambda _: 0),
     (
         "A card holds slices of several jobs. Whole devices and slices share one node.",
         "/fleet?cluster=cluster-2",
@@ -290,11 +290,14 @@ def ask_to_drain(page: Page) -> int:
 
 
 def show_more(page: Page) -> int:
-    """Make the window higher, and return the height down to the last complete card."""
+    """Make the window higher, wait for a chart, and return the height down to the last complete card."""
     page.set_viewport_size({"width": SIZE[0], "height": HIGH})
-    page.wait_for_timeout(1_500)
+    page.wait_for_timeout(1_000 * CHART_S)
     return int(page.evaluate(WHOLE, [HIGH, MARGIN]))
 
+
+CHART_S = 75
+"""Time until the use of GPUs is measured several times, seconds."""
 
 HIGH = 2000
 """Height of the window for the page of a running job, pixels."""
