@@ -136,9 +136,10 @@ def scale(
     from seaway.client.calls.jobs import update
 
     with connect(context) as client:
-        elastic = isinstance(client.body(show(job))["spec"].get("replicas"), dict)
+        before = client.body(show(job))
+    elastic, held = isinstance(before["spec"].get("replicas"), dict), before["held_replicas"] or before["replicas"]
     patch = {"replicas": {"wanted": replicas} if elastic else replicas}
-    said = f"and gets {replicas} replica{'s' * (replicas != 1)}{' if there is room' if elastic else ''}"
+    said = f"and gets {replicas} replica{'s' * (replicas != 1)}{' if there is room' * (elastic and replicas > held)}"
     _step(context, [job], lambda each: update(each, patch), lambda after: f"is {after['state']}, {said}")
 
 

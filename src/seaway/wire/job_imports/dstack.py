@@ -13,7 +13,7 @@ from typing import Any
 
 from seaway.wire.job_imports.converted import IMAGE, Converted, Fields, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, unknown
+from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, refuse_commands, unknown
 
 KIND = "dstack configuration"
 
@@ -244,6 +244,7 @@ def _script(run: Section, out: Converted, kind: str, size: tuple[int, int]) -> N
         "DSTACK_RUN_NAME": str(out.get("name")),
     }
     text = "\n".join(commands)
+    refuse_commands(out, text, nodes)
     for name in unknown(text, "DSTACK_", known):
         out.refuse(name, "has no counterpart in the container")
     lines = ["set -e", exports({name: value for name, value in known.items() if mentions(text, name)})]

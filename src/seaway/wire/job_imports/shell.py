@@ -16,6 +16,11 @@ MAX_PARTS = 200
 """Maximum number of parts of a long script."""
 
 
+_MPI = (
+    "starts processes on other nodes by ssh, which pods do not run: start the program in each replica with torchrun, "
+    "or its ranks by RANK and WORLD_SIZE; if the image runs sshd, give mpirun $SEAWAY_HOSTFILE, and add --ignore {name}"
+)
+
 HOSTS = "$(cut -d' ' -f1 \"$SEAWAY_HOSTFILE\")"
 """Names of the hosts of a gang in its shell, one per line."""
 
@@ -87,11 +92,16 @@ def unknown(script: str, prefix: str, known: Mapping[str, str]) -> list[str]:
     return [name for name in dict.fromkeys(found) if name not in known]
 
 
-def refuse_commands(out: Converted, script: str) -> None:
-    """Refuse commands that start containers, which a container cannot do."""
+def refuse_commands(out: Converted, script: str, nodes: int) -> bool:
+    """Refuse commands that start containers, and on several nodes those of MPI. Report whether there are the latter."""
+    text = uncommented(script)
     for name in ("docker", "podman"):
-        if re.search(rf"(?m)(?:^|[;&|(])\s*(?:sudo\s+)?{name}\s", uncommented(script)):
+        if re.search(rf"(?m)(?:^|[;&|(])\s*(?:sudo\s+)?{name}\s", text):
             out.refuse(name, "a container cannot start containers: submit with its image")
+    found = [name for name in ("mpirun", "mpiexec") if nodes > 1 and mentions(text, name)]
+    for name in found:
+        out.refuse(name, _MPI.format(name=name))
+    return bool(found)
 
 
 def uncommented(script: str) -> str:

@@ -251,7 +251,7 @@ def _script(task: Section, out: Converted, nodes: int, gpus: int) -> None:
         "SKYPILOT_NODE_IPS": "${MASTER_ADDR:-127.0.0.1}",
         "SKYPILOT_TASK_ID": "${MASTER_ADDR:-$HOSTNAME}",
     }
-    refuse_commands(out, script)
+    refuse_commands(out, script, nodes)
     for name in unknown(script, "SKYPILOT_", known):
         out.refuse(name, "has no counterpart in the container")
     if nodes > 1 and mentions(script, "SKYPILOT_NODE_IPS"):

@@ -56,19 +56,12 @@ _SRUN = re.compile(r"(?<![\w/.$-])srun(?=[ \t]|\\\n)")
 
 SRUN_SHORT = {**SHORT, "l": "label", "u": "unbuffered", "K": "kill-on-bad-exit", "E": "preserve-env", "r": "relative"}
 
-_MPI = (
-    "starts processes on other nodes by ssh: use srun or torchrun; if the image runs sshd, pass $SEAWAY_HOSTFILE to it "
-    "and leave this out with --ignore"
-)
-
 COMMANDS = {
     "sbatch": "a job cannot submit jobs: use --dependency, or seaway with a token in the image",
     "scontrol": "there is no scontrol in a container: replicas have MASTER_ADDR, NNODES and NODE_RANK",
     "sbcast": "there is no sbcast in a container: the image has the files",
-    "mpirun": _MPI,
-    "mpiexec": _MPI,
 }
-"""Commands that would do something else in a container, with the reason. The last two do so on several nodes."""
+"""Commands that would do something else in a container, with the reason."""
 
 ABSENT = {
     "module": "environment modules exist only if the image has them",
@@ -99,17 +92,17 @@ def converted_script(text: str, layout: Layout, directory: str, out: Converted) 
     known = _variables(layout, out)
     body = uncommented(script)
     known |= _node_lists(body, layout, out)
-    refuse_commands(out, body)
+    by_mpi = refuse_commands(out, body, layout.nodes)
     for name in unknown(body, "SLURM_", known):
         out.refuse(name, "has no counterpart in the container")
     for name, why in COMMANDS.items():
-        if mentions(body, name) and (layout.nodes > 1 or not name.startswith("mpi")):
+        if mentions(body, name):
             out.refuse(name, why)
     for name, why in ABSENT.items():
         if re.search(rf"(?m)(?:^|[;&|(])\s*{name}\s", body):
             out.drop(name, why)
     if layout.nodes > 1:
-        if not steps:
+        if not steps and not by_mpi:
             out.refuse("--nodes", f"is {layout.nodes}, but there is no srun, so that Slurm uses only the first node")
         text = "each replica runs the whole script; in Slurm, only srun starts processes on all nodes"
         out.note("script", text, Result.CHANGED)
