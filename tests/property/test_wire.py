@@ -17,6 +17,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.notifications import Notify, Occasion
+from seaway.domain.reasons import time_text
 from seaway.domain.runtime import Run
 from seaway.wire import fields
 from seaway.wire.fields import at_ns, moment
@@ -124,7 +125,7 @@ def test_amounts_read_back_exactly(amount: int) -> None:
     assert fields.cpu_milli(amounts.cpu_text(amount)) == amount
     assert fields.rate_mbps(amounts.rate_text(amount)) == amount
     assert fields.bound_ns(amounts.short_time_text(amount)) == amount
-    assert fields.seconds(amounts.time_text(amount % fields.LONGEST_TIME_S)) == amount % fields.LONGEST_TIME_S
+    assert fields.seconds(time_text(amount % fields.LONGEST_TIME_S)) == amount % fields.LONGEST_TIME_S
 
 
 @given(st.integers(0, 4 * 10**18))

@@ -30,6 +30,7 @@ from seaway.application.records import Role
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.facts import Facts
+from seaway.domain.reasons import Reason
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.wire.events import RecentEvents, event_fields
 from seaway.wire.facts import FactsIn, FactsPatch, facts_document
@@ -101,7 +102,7 @@ async def _view_of(request: Request, cluster: str) -> ClusterView:
     for view in await pipeline.threads.read(pipeline.plane.overview.clusters):
         if view.name == cluster:
             return view
-    raise UnknownError(f"cluster {cluster[:253]!r} not found")
+    raise UnknownError(Reason("not_found", kind="cluster", name=cluster[:253]))
 
 
 @operation(

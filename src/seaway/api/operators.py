@@ -16,6 +16,7 @@ from seaway.application.operations import Operations
 from seaway.application.records import Role
 from seaway.domain.errors import UnknownError
 from seaway.domain.queues import Queue
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
 from seaway.wire.reservations import ReservationIn, ReservationList, ReservationOut, reservation_fields, written
@@ -201,4 +202,4 @@ async def named(
     for row in await pipeline_of(request).threads.read(ask):
         if row.name == name and who.may_see(tenant_of(row)):
             return row
-    raise UnknownError(f"{kind} {name[:63]!r} not found")
+    raise UnknownError(Reason("not_found", kind=kind, name=name[:63]))

@@ -22,6 +22,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import LastUse, Role, Token
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnauthenticatedError, UnknownError
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import require_name
 
 PREFIX = "sw"
@@ -100,7 +101,8 @@ class Caller:
             If the role of the caller is not sufficient.
         """
         if not self.may(role):
-            raise ForbiddenError(f"requires the role {role.value}; {self.name!r} has the role {self.role.value}")
+            why = Reason("requires_role", role=role.value, name=self.name, own=self.role.value)
+            raise ForbiddenError(why)
 
     def require_job_content(self) -> None:
         """Check that the caller may read logs and manifests of jobs, which may have secrets of tenants.

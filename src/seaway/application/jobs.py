@@ -309,7 +309,7 @@ class Jobs:
         """
         job = stored_job(self._store, job_id)
         if job is None or job.state is JobState.DELETED:
-            raise UnknownError(f"job {job_id!r} not found")
+            raise UnknownError(Reason("not_found", kind="job", name=job_id))
         return job
 
     def _stop(self, job_id: str, state: JobState, actor: str, reason: str, version: int | None) -> JobRecord:

@@ -499,22 +499,21 @@ def require_options(queue: Queue, queues: Collection[str]) -> None:
 
 def _require_not_default(name: str, kind: str) -> None:
     if name == DEFAULT:
-        raise ConflictError(f"the {kind} {name!r} cannot be removed")
+        raise ConflictError(Reason("not_removable", kind=kind, name=name))
 
 
 def _named(things: list[Thing], name: str, kind: str) -> Thing:
     for thing in things:
         if thing.name == name:
             return thing
-    raise UnknownError(f"{kind} {name!r} not found")
+    raise UnknownError(Reason("not_found", kind=kind, name=name))
 
 
 def _require_precondition(meant: Precondition | None, things: list[Thing], name: str, kind: str) -> None:
     """Check that a change is based on the current version of an object, or on its absence."""
     there = next((thing for thing in things if thing.name == name), None)
     if meant and not meant(there):
-        what = "does not exist" if there is None else "has changed since you read it"
-        raise StaleError(f"the {kind} {name!r} {what}; read it again")
+        raise StaleError(Reason("not_there" if there is None else "changed_since", kind=kind, name=name))
 
 
 def _place(cluster: str, node: str) -> str:

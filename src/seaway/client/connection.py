@@ -30,6 +30,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.reasons import received
 
 if TYPE_CHECKING:
     import ssl
@@ -82,7 +83,7 @@ def error_of(response: Response) -> SeawayError:
     """Return the exception of an error response that has been read."""
     status = response.status_code
     reported = _problem(response)
-    detail = str(reported.get("detail") or reported.get("title") or _unexplained(response))
+    detail = _text(reported, str(reported.get("detail") or reported.get("title") or _unexplained(response)))
     if status in PLAIN:
         return PLAIN[status](detail)
     if status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -128,6 +129,12 @@ def _problem(response: Response) -> dict[str, Any]:
     return reported if isinstance(reported, dict) else {}
 
 
+def _text(body: dict[str, Any], text: str) -> str:
+    """Return a text, as a reason if the body has its code."""
+    reason = body.get("reason")
+    return received(reason, text) if isinstance(reason, dict) else text
+
+
 def _unexplained(response: Response) -> str:
     start = " ".join(response.text[:SHOWN].split())
     return f"{response.status_code} {response.reason_phrase}{f': {start}' if start else ''}"
@@ -136,7 +143,8 @@ def _unexplained(response: Response) -> str:
 def _rejected(kind: type[RejectedError], detail: str, errors: object) -> RejectedError:
     """Return one exception for a problem and its fields."""
     fields = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
-    reported = [RejectedError(str(each.get("message", detail)), where=str(each.get("field", ""))) for each in fields]
+    texts = [(_text(each, str(each.get("message", detail))), str(each.get("field", ""))) for each in fields]
+    reported = [RejectedError(text, where=where) for text, where in texts]
     if not reported:
         return kind(detail)
     return kind(reported[0].message, where=reported[0].where, also=tuple(reported[1:]))

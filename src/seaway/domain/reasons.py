@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TypeAlias
-
-from seaway.domain.units import time_text
+from typing import Any, TypeAlias
 
 Param: TypeAlias = "str | int | float | tuple[str, ...]"
 """Value in a reason. A text can be a `Reason` itself."""
 
 Params = Mapping[str, Param]
 """Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. The values of `state` are states of jobs or
-clusters. Where the text has no place for them, `why` follows after a colon, and the reasons in `also` after semicolons.
+clusters, and those of `kind` and `form` kinds of objects and of values. Where the text has no place for them, `why`
+follows after a colon, and the reasons in `also` after semicolons.
 """
 
 Marks: TypeAlias = tuple[str, str, str]
@@ -363,6 +362,56 @@ TEXTS: Mapping[str, str] = {
     "SeawayStartEstimatesOff": "Half of the expected starts are off by more than {off_s}",
     "listed": "{parts}",
     "and_others": "{names} and others",
+    # Errors of requests.
+    "is_missing": "is missing",
+    "not_whole": "must be a whole number",
+    "not_boolean": "must be true or false",
+    "is_too_large": "is too large",
+    "not_text": "must be a text",
+    "not_list": "must be a list",
+    "not_list_such_as": "must be a list, such as {example}",
+    "not_mapping": "must be a mapping of names to values",
+    "at_least": "must be at least {bound:n}",
+    "at_most": "must be at most {bound:n}",
+    "text_too_long": "must have at most {bound:n} characters",
+    "text_too_short": "must have at least {bound:n} characters",
+    "list_too_long": "must have at most {bound:n} entries",
+    "not_one_of": "must be one of {names}",
+    "either": "{names} or {last}",
+    "must_match": "must match {pattern}",
+    "not_valid": "{value} is not valid",
+    "too_large": "{value} is too large",
+    "too_small": "{value} is too small",
+    "use": "use {form}",
+    "more_than_all": "{value} is more than all, which is 100% or 1",
+    "percent_perhaps": "{value}% perhaps?",
+    "unknown_field": "unknown field '{name}'",
+    "belongs_in": "it belongs in {names}",
+    "did_you_mean": "did you mean {names}?",
+    "available": "available: {names}",
+    "use_name": "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last",
+    "no_line_breaks": "control characters and line breaks are not allowed",
+    "no_control_characters": "control characters are not allowed",
+    "use_label_key": (
+        "use what Kubernetes allows as a label's key: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
+        "a letter or digit first and last, and before that a domain and '/' if you like"
+    ),
+    "use_label_value": (
+        "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
+        "a letter or digit first and last"
+    ),
+    "use_label": "a label is written key=value, like team=a, with what Kubernetes allows in each",
+    "use_archive": "name an archive that is stored, by sha256: and 64 digits; seaway submit sends a folder",
+    "use_variable": "use letters, digits, '_', '-' and '.', no digit first",
+    "requires_role": "requires the role {role}; {name!r} has the role {own}",
+    "not_found": "{kind} {name!r} not found",
+    "not_there": "the {kind} {name!r} does not exist; read it again",
+    "changed_since": "the {kind} {name!r} has changed since you read it; read it again",
+    "not_removable": "the {kind} {name!r} cannot be removed",
+    "zero_is_no_limit": "must be more than 0; omit it for no limit",
+    "zero_sets_no_bound": "0 sets no bound: omit it, or use a time like 20ms",
+    "zero_sets_no_loss": "0 sets no bound: omit it, or use a small share like 0.01%",
+    "zero_is_no_memory": "must be more than 0; omit gpu_memory for all memory of the device",
     # Checks of clusters.
     "context_of": "context {context!r} of {server}",
     "nodes_and_gpus": "{count:node}, {gpus}",
@@ -568,6 +617,20 @@ def reason_of(error: BaseException) -> str:
     return given if isinstance(given, Reason) else str(error) or type(error).__name__
 
 
+def received(body: Mapping[str, Any], text: str) -> str:
+    """Return a reason from the JSON of the API with the fields `code` and `params`; `text` without a code."""
+    code, params = body.get("code"), body.get("params")
+    if not code or not isinstance(params, dict):
+        return text
+
+    def param(value: Any) -> Any:  # noqa: ANN401  # any parameter
+        if isinstance(value, list):
+            return tuple(map(param, value))
+        return received(value, str(value.get("message", ""))) if isinstance(value, dict) else value
+
+    return Reason.stored(text, str(code), {str(name): param(value) for name, value in params.items()})
+
+
 def in_cluster(cluster: str, reason: str) -> Reason:
     """Return a reason with the name of its cluster in front of it, once."""
     return Reason("in_cluster", cluster=cluster, text=without_cluster(cluster, reason))
@@ -661,6 +724,19 @@ def time_param(at_ns: int, *, seconds: bool = False) -> str:
     return datetime.fromtimestamp(at_ns // 1_000_000_000, UTC).strftime(f"%Y-%m-%dT%H:%M:{'%S' if seconds else '00'}Z")
 
 
+_TIMES = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def time_text(seconds: int) -> str:
+    """Format seconds, such as ``1h30m``."""
+    parts = []
+    for size, unit in _TIMES:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 class _Count(int):
     """Number with thousands separators, and with a word that is the format."""
 
@@ -673,7 +749,7 @@ class _Count(int):
 def _written(name: str, value: Param, said: Callable[[str], str], marks: Marks) -> str | int | float:
     if isinstance(value, tuple):
         return marks[2 if name in _CLAUSES else 0].join(map(said, value))
-    if isinstance(value, Reason) or name in ("state", "why"):
+    if isinstance(value, Reason) or name in ("state", "kind", "form", "why"):
         return said(str(value) if isinstance(value, int | float) else value)
     if name in _MINUTES or name in _SECONDS:
         form = "%Y-%m-%d %H:%M UTC" if name in _MINUTES else "%Y-%m-%d %H:%M:%S UTC"

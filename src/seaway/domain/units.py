@@ -15,6 +15,7 @@ from math import ceil, isfinite
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also, time_text
 
 LARGEST = 2**53
 """Maximum amount. Floats and JSON parsers cannot represent larger integers exactly."""
@@ -159,8 +160,7 @@ def _share(value: object, parts: int, form: str, where: str) -> int:
     figure, unit = _amount(value, form, where)
     read = _whole(figure * parts, SHARE_UNITS.get(unit), value, form, where)
     if read > parts:
-        hint = f"; {value}% perhaps?" if unit == "" and figure <= 100 else ""
-        raise RejectedError(f"{value!r} is more than all, which is 100% or 1{hint}", where=where)
+        raise _more_than_all(value, where, is_percent=unit == "" and figure <= 100)
     return read
 
 
@@ -183,12 +183,17 @@ def _whole(figure: Fraction, factor: Fraction | None, value: object, form: str, 
         raise _invalid(value, form, where)
     read = ceil(figure * factor)
     if read > LARGEST:
-        raise RejectedError(f"{_shown(value)} is too large; use {form}", where=where)
+        raise _invalid(value, form, where, "too_large")
     return read
 
 
-def _invalid(value: object, form: str, where: str) -> RejectedError:
-    return RejectedError(f"{_shown(value)} is not valid; use {form}", where=where)
+def _invalid(value: object, form: str, where: str, code: str = "not_valid") -> RejectedError:
+    return RejectedError(also(Reason(code, value=_shown(value)), Reason("use", form=form)), where=where)
+
+
+def _more_than_all(value: object, where: str, *, is_percent: bool) -> RejectedError:
+    hint = Reason("percent_perhaps", value=str(value)) if is_percent else ""
+    return RejectedError(also(Reason("more_than_all", value=repr(value)), hint), where=where)
 
 
 def _shown(value: object) -> str:
@@ -204,7 +209,6 @@ def _shown(value: object) -> str:
 MIB_PER_GIB = 1024
 GB_MIB = 10**9 / 2**20
 
-_TIMES = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _SMALL_TIMES = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
@@ -271,16 +275,6 @@ def short_time_text(ns: int) -> str:
         return f"{whole}.{rest // 10**3:03d}".rstrip("0") + "ms"
     size, unit = next(each for each in _SMALL_TIMES if ns % each[0] == 0)
     return f"{ns // size}{unit}" if ns else "0"
-
-
-def time_text(seconds: int) -> str:
-    """Format seconds, such as ``1h30m``."""
-    parts = []
-    for size, unit in _TIMES:
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 def rough_time_text(seconds: int) -> str:

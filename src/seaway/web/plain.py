@@ -167,4 +167,4 @@ def wrong(request: Request, error: SeawayError) -> HTMLResponse:
             head = words("Page not available")
         case _:
             head = words("Page unavailable")
-    return _wrong(request, status_of(error), head, str(error))
+    return _wrong(request, status_of(error), head, str(words.error(error)))

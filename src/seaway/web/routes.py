@@ -47,7 +47,7 @@ def login_page(request: Request, provider: str, wanted: str, error: SeawayError 
         title=words("Log in"),
         to=addresses.LOGIN,
         wanted=wanted,
-        why=str(error) if error else "",
+        why=str(words.error(error)) if error else "",
         said=said,
         provider=name_of(provider),
         provider_address=f"{addresses.LOGIN_PROVIDER}?{urlencode({'next': wanted})}",

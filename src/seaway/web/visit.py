@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
@@ -137,11 +138,21 @@ class Visit:
 
     async def ask(self, call: Call[T]) -> T:
         """Make a call with the visitor's token; raise the errors of `seaway.client.errors`."""
-        return await self.asker.ask(call)
+        with self._said():
+            return await self.asker.ask(call)
 
     async def all(self, paged: Paged[T]) -> list[T]:
         """Fetch a list with the visitor's token, up to its limit."""
-        return await self.asker.all(paged)
+        with self._said():
+            return await self.asker.all(paged)
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """Raise errors with their texts in the visitor's language."""
+        try:
+            yield
+        except SeawayError as error:
+            raise self.words.error(error) from None
 
     async def follow(
         self, call: Call[T], callback: Callable[[T], Awaitable[None] | None], interval_s: float = EVERY_S
@@ -209,7 +220,8 @@ class Visit:
                 self._report_errors(follower, error)
 
         follower = Follower(self.asker, callback, failed, looks=lambda: self.client.has_socket_connection)
-        stop = await self.query_cache.follow(scope, call, follower, interval_s)
+        with self._said():
+            stop = await self.query_cache.follow(scope, call, follower, interval_s)
 
         def end() -> None:
             self._stops.pop(follower, None)
@@ -232,7 +244,7 @@ class Visit:
         """Report errors of followed calls until all have recovered."""
         self._wrong.pop(follower, None)
         if error is not None:
-            self._wrong[follower] = error
+            self._wrong[follower] = self.words.error(error)
         for show_error in self.error_listeners:
             show_error(next(reversed(self._wrong.values()), None))
 

@@ -6,11 +6,12 @@ The English text in the code is the key of the catalogues in `locale/zh`, one fi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from babel.core import Locale, negotiate_locale
 from babel.dates import format_timedelta
@@ -20,7 +21,8 @@ from babel.units import format_unit
 from markupsafe import Markup
 from starlette.requests import Request
 
-from seaway.domain.reasons import TEXTS, Marks, Params, Reason, text
+from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.reasons import TEXTS, Marks, Params, Reason, reason_of, text
 from seaway.web import cookies
 from seaway.wire.message import CodedOut, CodeOut
 
@@ -28,6 +30,8 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "zh": "中文"}
 """Languages by code, with their native names."""
 
 FIRST = "en"
+
+Failed = TypeVar("Failed", bound=SeawayError)
 
 
 MARKS: Marks = (Markup("\u3001"), Markup("\uff1a"), Markup("\uff1b"))
@@ -104,6 +108,21 @@ class Words:
     def plain(self, shown: Explained | CodedOut | None) -> str:
         """Return the result of `coded` without markup, such as for attributes."""
         said = self.coded(shown)
+        return said.striptags() if isinstance(said, Markup) else said
+
+    def error(self, error: Failed) -> Failed:
+        """Return an error with its texts in the language of the page; those without a code stay English."""
+        made = copy(error)
+        if isinstance(made, RejectedError):
+            made.message = self._plain(made.message)
+            made.also = tuple(map(self.error, made.also))
+            made.args = (f"{made.where}: {made.message}" if made.where else made.message,)
+        else:
+            made.args = (self._plain(reason_of(made)),)
+        return made
+
+    def _plain(self, english: str) -> str:
+        said = self._said(english)
         return said.striptags() if isinstance(said, Markup) else said
 
     def param(self, shown: object) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from seaway.application.views import Choice, DryRun, Reason
 from seaway.domain.placement import Explanation
-from seaway.domain.units import time_text
+from seaway.domain.reasons import time_text
 from seaway.wire.facts import price_or_none
 from seaway.wire.fields import moment_or_none
 from seaway.wire.fleet import LinkOut, link_fields

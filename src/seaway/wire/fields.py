@@ -26,6 +26,7 @@ from seaway.domain import units
 from seaway.domain.device import MIG_NAME
 from seaway.domain.errors import RejectedError
 from seaway.domain.notifications import Occasion
+from seaway.domain.reasons import Reason, also
 from seaway.domain.runtime import ARCHIVE
 from seaway.domain.tenancy import NAME
 
@@ -63,7 +64,7 @@ def reader(read: Callable[[object], int], most: int, *, least: int = 0, zero: st
         if not amount and zero:
             raise RejectedError(zero)
         if amount > most or amount < least:
-            raise RejectedError(f"{value!r} is {'too large' if amount > most else 'too small'}")
+            raise RejectedError(Reason("too_large" if amount > most else "too_small", value=repr(value)))
         return amount
 
     remembered = lru_cache(REMEMBERED, typed=True)(checked)
@@ -101,11 +102,11 @@ memory_mib = reader(units.memory_mib, LARGEST_INT32)
 cpu_milli = reader(units.cpu_milli, LARGEST_INT32)
 gpu_milli = reader(units.percent_milli, 1000)
 seconds = reader(_seconds, LONGEST_TIME_S)
-limit_s = reader(_seconds, LONGEST_TIME_S, zero="must be more than 0; omit it for no limit")
-bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero="0 sets no bound: omit it, or use a time like 20ms")
-bound_ppm = reader(units.share_ppm, 10**6, zero="0 sets no bound: omit it, or use a small share like 0.01%")
+limit_s = reader(_seconds, LONGEST_TIME_S, zero=Reason("zero_is_no_limit"))
+bound_ns = reader(units.duration_ns, LONGEST_BOUND_NS, zero=Reason("zero_sets_no_bound"))
+bound_ppm = reader(units.share_ppm, 10**6, zero=Reason("zero_sets_no_loss"))
 rate_mbps = reader(units.rate_mbps, LARGEST_INT32)
-_ALL = "must be more than 0; omit gpu_memory for all memory of the device"
+_ALL = Reason("zero_is_no_memory")
 _gpu_memory = reader(units.memory_mib, LARGEST_INT32, zero=_ALL)
 _gpu_memory_share = reader(units.percent_milli, 1000, zero=_ALL)
 
@@ -157,26 +158,20 @@ LABEL_PATTERN = f"^({LABEL_KEY_PATTERN[1:-1]}={LABEL_VALUE_PATTERN[1:-1]})?$"
 NONE_OR_ARCHIVE_PATTERN = f"^({ARCHIVE.pattern})?$"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 
-_NAMES = "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last"
+_NAMES = Reason("use_name")
 
 PATTERNS = {
     NAME_PATTERN: _NAMES,
     NONE_OR_NAME_PATTERN: _NAMES,
-    LINE_PATTERN: "control characters and line breaks are not allowed",
-    TEXT_PATTERN: "control characters are not allowed",
-    LABEL_KEY_PATTERN: (
-        "use what Kubernetes allows as a label's key: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
-        "a letter or digit first and last, and before that a domain and '/' if you like"
-    ),
-    LABEL_VALUE_PATTERN: (
-        "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
-        "a letter or digit first and last"
-    ),
-    LABEL_PATTERN: "a label is written key=value, like team=a, with what Kubernetes allows in each",
-    NONE_OR_ARCHIVE_PATTERN: "name an archive that is stored, by sha256: and 64 digits; seaway submit sends a folder",
-    VARIABLE_PATTERN: "use letters, digits, '_', '-' and '.', no digit first",
+    LINE_PATTERN: Reason("no_line_breaks"),
+    TEXT_PATTERN: Reason("no_control_characters"),
+    LABEL_KEY_PATTERN: Reason("use_label_key"),
+    LABEL_VALUE_PATTERN: Reason("use_label_value"),
+    LABEL_PATTERN: Reason("use_label"),
+    NONE_OR_ARCHIVE_PATTERN: Reason("use_archive"),
+    VARIABLE_PATTERN: Reason("use_variable"),
 }
-"""Error message for each pattern."""
+"""Remedy for each pattern."""
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
 """A name that users choose."""
@@ -263,7 +258,8 @@ def _checked(read: Callable[[str], object], form: str) -> AfterValidator:
         try:
             read(text)
         except ValueError:
-            raise PydanticCustomError("address", "{why}", {"why": f"{text!r} is not valid; use {form}"}) from None
+            why = also(Reason("not_valid", value=repr(text)), Reason("use", form=form))
+            raise PydanticCustomError("address", "{why}", {"why": why}) from None
         return text
 
     return AfterValidator(check)

@@ -10,6 +10,7 @@ from seaway.domain.job import DataSource, DeviceRules, NodeRules, ResourceReques
 from seaway.domain.job_spec import NOT_EXPOSED, JobSpec
 from seaway.domain.network import NetworkNeed, OnViolation
 from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify
+from seaway.domain.reasons import time_text
 from seaway.domain.runtime import READ_ONLY, Container, RestartPolicy, Run, Volume, VolumeKind
 from seaway.domain.tenancy import DEFAULT
 from seaway.domain.units import (
@@ -19,7 +20,6 @@ from seaway.domain.units import (
     rate_text,
     share_text,
     short_time_text,
-    time_text,
 )
 from seaway.wire.facts import price_or_none
 from seaway.wire.scaling import trigger_text

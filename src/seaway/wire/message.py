@@ -53,7 +53,7 @@ class CodedOut(CodeOut):
 
 def with_message(reason: str) -> dict[str, Any]:
     """Return the fields `reason` and `message` of a response."""
-    return {"reason": _code(reason), "message": reason}
+    return {"reason": code_of(reason), "message": reason}
 
 
 def code_fields(code: str, params: Params, message: str) -> dict[str, Any]:
@@ -63,13 +63,13 @@ def code_fields(code: str, params: Params, message: str) -> dict[str, Any]:
 
 def coded(reason: str) -> dict[str, Any] | None:
     """Return the fields of `CodedOut` for a reason; None without one."""
-    return {**_code(reason), "message": reason} if reason else None
+    return {**code_of(reason), "message": reason} if reason else None
 
 
 _NO_CODE: dict[str, Any] = {"code": "", "params": {}}
 
 
-def _code(reason: str) -> dict[str, Any]:
+def code_of(reason: str) -> dict[str, Any]:
     """Return the fields of `CodeOut` for a reason. All texts without a code share an object."""
     return {"code": reason.code, "params": _params(reason.params)} if isinstance(reason, Reason) else _NO_CODE
 

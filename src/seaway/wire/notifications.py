@@ -18,7 +18,7 @@ from seaway.domain.notifications import (
     Notification,
     Occasion,
 )
-from seaway.domain.units import time_text
+from seaway.domain.reasons import time_text
 from seaway.wire.fields import (
     LINE_PATTERN,
     Limit,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from seaway.domain.errors import RejectedError
-from seaway.wire.message import Shown
+from seaway.domain.reasons import Reason
+from seaway.wire.message import CodeOut, Shown, code_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -22,6 +23,8 @@ class FieldProblem(Shown):
     """Path of the field, such as `resources.gpu_memory`; empty for the whole message."""
     message: str
     """The problem and its remedy."""
+    reason: CodeOut | None = None
+    """The same for programs; null without a code."""
 
 
 class Problem(Shown):
@@ -33,6 +36,8 @@ class Problem(Shown):
     status: int
     detail: str
     """The problem and its remedy."""
+    reason: CodeOut | None = None
+    """The problem for programs; null without a code."""
     instance: str
     """Path of the request."""
     errors: list[FieldProblem] = []  # noqa: RUF012  # a message copies its defaults
@@ -49,7 +54,13 @@ def problem_fields(
         "status": status,
         "detail": detail,
         "instance": instance,
+        **_reason(detail),
     }
     if error is not None and (error.where or error.also):
-        fields["errors"] = [{"field": each.where, "message": each.message} for each in (error, *error.also)]
+        each_of = (error, *error.also)
+        fields["errors"] = [{"field": each.where, "message": each.message, **_reason(each.message)} for each in each_of]
     return fields
+
+
+def _reason(text: str) -> dict[str, Any]:
+    return {"reason": code_of(text)} if isinstance(text, Reason) else {}

@@ -24,8 +24,8 @@ from seaway.domain.queues import (
     Queue,
     Reclaim,
 )
+from seaway.domain.reasons import time_text
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT
-from seaway.domain.units import time_text
 from seaway.wire.explanations import FilteredOut, reason_fields
 from seaway.wire.fields import (
     LabelKey,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also
 from seaway.wire.fields import PATTERNS
 from seaway.wire.message import Incoming
 from seaway.wire.yaml import MAX_VALUES, yaml_document
@@ -181,14 +182,15 @@ def _unknown_field(model: type[BaseModel], path: Steps, name: str) -> str:
     known, elsewhere, snake = _fields(_model_at(root, path[entry:])), _places(root), _snake(name)
     before = _joined(path[:entry])
     if snake not in known and (places := elsewhere.get(snake) or _foreign(root).get(name)):
-        meant = f"it belongs in {_either([_joined([before, each]) for each in places])}"
+        meant = Reason("belongs_in", names=_either([_joined([before, each]) for each in places[:MAX_PLACES]]))
     elif near := get_close_matches(snake, known, n=1, cutoff=NEAR):
-        meant = f"did you mean '{near[0]}'?"
+        meant = Reason("did_you_mean", names=f"'{near[0]}'")
     elif far := get_close_matches(snake, elsewhere, n=1, cutoff=VERY_NEAR):
-        meant = f"did you mean {_either([_joined([before, each]) for each in elsewhere[far[0]]])}?"
+        places = elsewhere[far[0]][:MAX_PLACES]
+        meant = Reason("did_you_mean", names=_either([_joined([before, each]) for each in places]))
     else:
-        meant = f"available: {', '.join(known)}"
-    return f"unknown field '{_short(name)}'; {meant}"
+        meant = Reason("available", names=", ".join(known))
+    return also(Reason("unknown_field", name=_short(name)), meant)
 
 
 NEAR, VERY_NEAR = 0.6, 0.8
@@ -201,8 +203,8 @@ def _snake(name: str) -> str:
 
 
 def _either(places: Sequence[str]) -> str:
-    *most, last = [f"'{each}'" for each in places[:MAX_PLACES]]
-    return f"{', '.join(most)} or {last}" if most else last
+    *most, last = [f"'{each}'" for each in places]
+    return Reason("either", names=tuple(most), last=last) if most else last
 
 
 MAX_PLACES = 3
@@ -231,26 +233,28 @@ def _foreign(model: type[BaseModel]) -> Mapping[str, Sequence[str]]:
     return model.FOREIGN if issubclass(model, Incoming) else {}
 
 
-_SAYS = {
-    "missing": "is missing",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "bool_parsing": "must be true or false",
-    "int_parsing_size": "is too large",
-    "string_type": "must be a text",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "dict_type": "must be a mapping of names to values",
-    "model_type": "must be a mapping of names to values",
-    "model_attributes_type": "must be a mapping of names to values",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "string_too_long": "must have at most {max_length} characters",
-    "string_too_short": "must have at least {min_length} characters",
-    "too_long": "must have at most {max_length} entries",
-    "literal_error": "must be one of {expected}",
+_CODES = {
+    "missing": "is_missing",
+    "int_type": "not_whole",
+    "int_parsing": "not_whole",
+    "int_from_float": "not_whole",
+    "bool_parsing": "not_boolean",
+    "int_parsing_size": "is_too_large",
+    "string_type": "not_text",
+    "bool_type": "not_boolean",
+    "list_type": "not_list",
+    "dict_type": "not_mapping",
+    "model_type": "not_mapping",
+    "model_attributes_type": "not_mapping",
+    "greater_than_equal": "at_least",
+    "less_than_equal": "at_most",
+    "string_too_long": "text_too_long",
+    "string_too_short": "text_too_short",
+    "too_long": "list_too_long",
 }
+"""Codes of reasons by the type of an error."""
+
+_BOUNDS = ("ge", "le", "max_length", "min_length")
 
 
 def _message(error: ErrorDetails, model: type[BaseModel], steps: Steps) -> str:
@@ -290,15 +294,19 @@ def message_of(error: ErrorDetails) -> str:
     """Return the message for a validation error."""
     kind, context = error["type"], error.get("ctx", {})
     if kind == "string_pattern_mismatch":
-        why = PATTERNS.get(context["pattern"], f"must match {context['pattern']}")
-        return f"{_shown(error['input'])} is not valid; {why}"
+        why = PATTERNS.get(context["pattern"]) or Reason("must_match", pattern=context["pattern"])
+        return also(Reason("not_valid", value=_shown(error["input"])), why)
     if kind == "list_type" and isinstance(error["input"], str):
-        return f"must be a list, such as {_shown_json(error['input'].split())}"
+        return Reason("not_list_such_as", example=_shown_json(error["input"].split()))
     if kind == "json_invalid":
         return f"this is not JSON: {context['error']}"
-    if kind in _SAYS:
-        return _SAYS[kind].format(**context)
-    return error["msg"]
+    if kind == "literal_error":
+        return Reason("not_one_of", names=_either(re.findall("'([^']*)'", context["expected"])))
+    if kind in _CODES:
+        bound = next((context[name] for name in _BOUNDS if name in context), None)
+        return Reason(_CODES[kind], **({} if bound is None else {"bound": bound}))
+    said: str = context.get("why", error["msg"])
+    return said
 
 
 def _joined(steps: Sequence[int | str]) -> str:

@@ -11,8 +11,9 @@ from pydantic import Field
 
 from seaway.domain import units
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import time_text
 from seaway.domain.scaling import SHRINK_AFTER_S, UNIT, Metric, Trigger
-from seaway.domain.units import short_time_text, time_text
+from seaway.domain.units import short_time_text
 from seaway.wire import fields
 from seaway.wire.message import Incoming
 

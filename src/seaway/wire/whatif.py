@@ -15,7 +15,7 @@ from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
-from seaway.domain.units import time_text
+from seaway.domain.reasons import time_text
 from seaway.simulation.outcome import Outcome
 from seaway.wire.fields import LARGEST_INT32, Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
 from seaway.wire.fleet import AmountOut, amount_fields

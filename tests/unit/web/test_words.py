@@ -9,22 +9,29 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+import httpx
 import pytest
 from babel.messages.pofile import read_po
 from jinja2 import nodes
 
+from seaway.api.http.replies import answer
 from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
+from seaway.client.connection import error_of
+from seaway.domain import units
 from seaway.domain.dependencies import When
+from seaway.domain.errors import RejectedError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
-from seaway.domain.reasons import TEXTS
+from seaway.domain.reasons import TEXTS, Reason
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.pages.jobs.columns import COLUMNS
 from seaway.web.words import language_of, words_of
+from seaway.wire.job_in import JobIn
+from seaway.wire.reading import read_json
 
 WEB = Path(str(files("seaway.web")))
 SPEAKING = {"words", "_"}
@@ -51,6 +58,7 @@ NAMED = {
     "operator",
     "admin",
     *("updated", "resized", "lease", "blocked", "slo_violated", "slo_recovered", "endpoint", "failover", "drift"),
+    *("job", "queue", "pool", "tenant", "reservation", "cluster"),
     *When,
     *COLUMNS.values(),
 } - {"deleted"}
@@ -66,6 +74,7 @@ CLAUSES = {
     NO_PLACE,
     DELAYS,
     *TEXTS.values(),
+    *(form for name, form in vars(units).items() if name.endswith("_FORM")),
 }
 """Anything that the API says in a clause that is always the same.
 
@@ -131,3 +140,29 @@ def test_the_language_is_what_was_chosen_or_else_what_the_browser_accepts(
 ) -> None:
     """A choice counts first, then the browser's order, then English."""
     assert language_of(chosen, accepted) == language
+
+
+def test_errors_of_the_api_are_in_the_language_of_the_page() -> None:
+    """Each problem of a request keeps its field and its code on the way to the page; texts without a code stay."""
+    body = b'{"name": "A b", "resources": {"gpus": "x", "gpu_memory": "8"}, "between_replicas": 1}'
+    with pytest.raises(RejectedError) as caught:
+        read_json(JobIn, body)
+    answered = answer(caught.value, "/api/v1/jobs")
+    received = error_of(httpx.Response(answered.status_code, content=bytes(answered.body)))
+    assert isinstance(received, RejectedError)
+    assert [str(each) for each in (received, *received.also)] == [
+        str(each) for each in (caught.value, *caught.value.also)
+    ]
+    said = words_of("zh").error(received)
+    assert [(each.where, each.message[:6]) for each in (said, *said.also)] == [
+        ("name", "'A b' "),
+        ("resources.gpus", "必须是整数"),
+        ("resources.gpu_memory", "'8' 无效"),
+        ("between_replicas", "必须是名称到"),
+    ]
+    assert str(received) == str(caught.value)  # visitors of other languages share it
+    missing = answer(UnknownError(Reason("not_found", kind="queue", name="batch")), "/api/v1/queues/batch")
+    lost = error_of(httpx.Response(missing.status_code, content=bytes(missing.body)))
+    assert (str(lost), str(words_of("zh").error(lost))) == ("queue 'batch' not found", "未找到队列 'batch'")
+    plain = UnavailableError("it is busy", retry_after_s=3)
+    assert (str(words_of("zh").error(plain)), words_of("zh").error(plain).retry_after_s) == ("it is busy", 3)

@@ -21,6 +21,7 @@ from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job_state import UNFINISHED, JobState
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import NAME
 from seaway.wire.fields import LABEL_PATTERN, LINE_PATTERN, at_ns
 from seaway.wire.job_out import StateName
@@ -282,7 +283,7 @@ def _find(store: Store, who: Caller, job: str) -> JobRecord:
         if found is None and NAME.fullmatch(job):
             found = _named(store, who.tenant, job)
     if found is None or found.state is JobState.DELETED or not who.may_see(found.spec.tenant):
-        raise UnknownError(f"job {job[:63]!r} not found")
+        raise UnknownError(Reason("not_found", kind="job", name=job[:63]))
     return found
 
 

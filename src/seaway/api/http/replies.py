@@ -31,6 +31,7 @@ from seaway.domain.errors import (
     UnknownError,
 )
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import reason_of
 from seaway.wire.job_out import endpoint_fields, job_fields
 from seaway.wire.message import with_message
 from seaway.wire.problem import MEDIA_TYPE, problem_fields
@@ -227,7 +228,7 @@ def answer(error: Exception, path: str) -> Response:
         headers["www-authenticate"] = 'Bearer realm="seaway"'
     if isinstance(error, TooManyFailuresError | UnavailableError):
         headers["retry-after"] = str(error.retry_after_s)
-    return problem(status, str(error), path, headers=headers)
+    return problem(status, reason_of(error), path, headers=headers)
 
 
 def answer_http(request: Request, error: Exception) -> Response:

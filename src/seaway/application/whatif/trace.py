@@ -23,8 +23,9 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import NS_PER_MS, JobSpec
 from seaway.domain.queues import Queue
+from seaway.domain.reasons import time_text
 from seaway.domain.tenancy import DEFAULT, Tenant
-from seaway.domain.units import rough_time_text, time_text
+from seaway.domain.units import rough_time_text
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.job_queue import JobQueue

@@ -274,6 +274,7 @@ class _Submit:
 
     def _show_error(self, error: SeawayError) -> None:
         """Show errors at their fields and lines, and all others above the button."""
+        error = self.visit.words.error(error)  # also of a document that was not sent
         if isinstance(error, RejectedError):
             self._mark([error, *error.also])
             self._show(wrong=True)
