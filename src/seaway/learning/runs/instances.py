@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -54,11 +54,18 @@ def _digest(value: object) -> str:
     return sha256("\0".join(parts).encode()).hexdigest()
 
 
+def _default(field: Field[object]) -> object:
+    """Return the default of a field. Parts with their default are left out, so that new fields change no digest."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
 def _write(value: object, parts: list[str]) -> None:
     if is_dataclass(value):
         parts.append(type(value).__name__)
         for each in fields(value):
-            _write(getattr(value, each.name), parts)
+            if (part := getattr(value, each.name)) != _default(each):
+                parts.append(each.name)
+                _write(part, parts)
     elif isinstance(value, tuple | list):
         parts.append(f"({len(value)}")
         for each in value:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, make_dataclass, replace
 
-from seaway.domain.job import DeviceRules
+from seaway.domain.job import DeviceRules, Job
 from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.wide import drawn
 from seaway.learning.runs.instances import digest_of, digest_of_mix
@@ -30,6 +30,16 @@ def test_any_difference_shows() -> None:
     one, other = drawn("placement", 2, 3)
     found = [one, other, with_models(one, "T4"), replace(one, jobs=one.jobs[::-1]), replace(one, fleet=other.fleet)]
     assert len({digest_of(each) for each in found}) == len(found)
+
+
+def test_a_new_field_with_its_default_changes_no_digest() -> None:
+    """A run resumes after an update of Seaway that adds a property to jobs or nodes."""
+    one = drawn("placement", 1, 3)[0]
+    jobs = [[getattr(job, each.name) for each in fields(Job)] for job in one.jobs]
+    later = make_dataclass("Job", [("later", int, 7)], bases=(Job,), frozen=True, slots=True, kw_only=True)
+    named = [dict(zip([each.name for each in fields(Job)], values, strict=True)) for values in jobs]
+    assert digest_of(replace(one, jobs=tuple(later(**each) for each in named))) == digest_of(one)
+    assert digest_of(replace(one, jobs=tuple(later(**each, later=8) for each in named))) != digest_of(one)
 
 
 def test_the_mix_has_a_digest_of_its_own() -> None:
