@@ -337,7 +337,7 @@ def _fetched(client: Client, cluster: str, job_id: str) -> Finding:
         found = client.send(job(job_id))
     if not found.attempt:
         return Finding(check, Level.ERROR, f"no pod could start: {found.message}")
-    if not client.send(manifest(job_id)).strip():
+    if FETCHER not in client.send(manifest(job_id)):
         return Finding(check, Level.NOTE, "a simulated cluster has no pods")
     if found.state == "completed":
         return Finding(check, Level.OK, "a pod fetched a working directory")
