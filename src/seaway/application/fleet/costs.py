@@ -32,6 +32,9 @@ SUM_S = 30 * 86_400
 CACHE_NS = 60 * NS_PER_S
 """Lifetime of the costs of queues and tenants, nanoseconds. All callers share one computation."""
 
+FRESH_NS = NS_PER_S
+"""Time for which the uses that are not settled are not read again, nanoseconds."""
+
 SETTLED_NS = 60 * NS_PER_S
 """Time after the end of an attempt until it counts as stored, nanoseconds. Later ones are read each time."""
 
@@ -235,16 +238,19 @@ class _Ended:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._prices: _Prices | None = None
-        self._until_ns = 0
+        self._until_ns, self._read_ns = 0, -FRESH_NS
+        self._fresh: list[_Use] = []
         self.uses: list[_Use] = []
         self.totals: dict[int, Rate] = {}
         """Rates times milliseconds by job."""
         self._values: dict[JobSort, _Values] = {}
 
     def refresh(self, prices: _Prices, now_ns: int) -> list[_Use]:
-        """Read those that ended since the last call; return the uses that are not settled."""
+        """Read those that ended since the last call; return the uses that are not settled, at most `FRESH_NS` old."""
         settled_ns, fresh = now_ns - SETTLED_NS, list[_Use]()
         same = self._prices is not None and prices.agree(self._prices)
+        if same and 0 <= now_ns - self._read_ns < FRESH_NS:
+            return self._fresh
         if not same or self._store.count_ended(self._until_ns) != len(self.uses):
             self._prices, self._until_ns, self.uses, self.totals = prices, 0, [], {}
             self._values = {}
@@ -257,7 +263,7 @@ class _Ended:
                 self.uses.append(use)
                 self._values = {}
                 self.totals[use.job] = self.totals.get(use.job, Rate()) + use.cost(0, now_ns).held
-        self._until_ns = max(self._until_ns, settled_ns)
+        self._until_ns, self._read_ns, self._fresh = max(self._until_ns, settled_ns), now_ns, fresh
         return fresh
 
     def values(self, sort: JobSort) -> _Values:
