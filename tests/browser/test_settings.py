@@ -66,6 +66,49 @@ def test_each_section_has_an_address_and_is_there_for_whom_it_is(look: Look) -> 
 
 
 @pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
+def test_a_gateway_is_added_with_the_command_of_its_agent(
+    look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
+) -> None:
+    """An error is at its field. Then the command has a token for this gateway only, and the table has the gateway."""
+    said = {
+        "en": ("Add a gateway", "Name", "User site", "Address", "Add"),
+        "zh": ("添加网关", "名称", "用户站点", "地址", "添加"),
+    }
+    title, name, site, address, verb = said[language]
+    try:
+        with look(theme=theme, language=language, size=size) as looker:
+            page = looker.open("/settings?section=gateways")
+            page.get_by_role("button", name=title).click()
+            form = page.get_by_role("dialog", name=title)
+            form.get_by_role("textbox", name=name, exact=True).fill("gw-office")
+            form.get_by_role("textbox", name=site).fill("office")
+            form.get_by_role("textbox", name=address).fill("nowhere")
+            form.get_by_role("button", name=verb, exact=True).click()
+            expect(form.get_by_role("alert").filter(has_text="nowhere")).to_be_visible()
+            keep_screen(page, f"gateway-{theme}-{language}-{size[0]}")
+            assert hindrances(page) == []
+            form.get_by_role("textbox", name=address).fill("192.0.2.7")
+            form.get_by_role("button", name=verb, exact=True).click()
+            command = page.get_by_role("dialog", name="gw-office").get_by_role("textbox").input_value()
+            page.keyboard.press("Tab")
+            keep_screen(page, f"gateway-command-{theme}-{language}-{size[0]}")
+            page.get_by_role("dialog").get_by_role("button").last.click()
+            expect(page.locator(".fragment-gateways tr", has_text="192.0.2.7")).to_be_visible()
+            assert hidden_sideways(page) == []
+        assert f"seaway agent --gateway gw-office --server {demo.client.base_url!s}".rstrip("/") in command
+        secret = command.split("echo ")[1].split(" ")[0]
+        allowed = {"authorization": f"Bearer {secret}"}
+        targets = "/api/v1/network/targets"
+        assert demo.client.get(targets, params={"gateway": "gw-office"}, headers=allowed).status_code == 200
+        assert demo.client.get(targets, params={"gateway": "gw-1"}, headers=allowed).status_code == 403
+    finally:
+        demo.client.delete("/api/v1/network", params={"force": True}).raise_for_status()
+        for each in demo.client.get("/api/v1/tokens").json()["tokens"]:
+            if each["name"] == "gw-office" and not each["revoked_at"]:
+                demo.client.delete(f"/api/v1/tokens/{each['id']}").raise_for_status()
+
+
+@pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
 def test_users_are_shown_with_their_last_use(look: Look, theme: str, language: str, size: tuple[int, int]) -> None:
     """A user who just made a request was seen, with its role and tokens; single sign-on is shown, not changed."""
     with look(theme=theme, language=language, size=size) as looker:

@@ -1,12 +1,13 @@
-"""Joins of clusters on the settings page: a kubeconfig or a command, with checks as they end."""
+"""Joins on the settings page: clusters by a kubeconfig or a command, with checks as they end, and gateways."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from seaway.client.calls import fleet, service
+from seaway.client.calls import fleet, network, service
 from seaway.client.calls import joins as calls
+from seaway.domain.errors import RejectedError, UnknownError
 from seaway.web import addresses
 from seaway.web.fragment import Fragment
 from seaway.web.parts.cordon import on_act
@@ -96,6 +97,53 @@ class Joining:
             self._visit.ask_again(call)
         later = words("The server runs with simulated clusters. It uses joined clusters after a restart.")
         notify(words("Cluster {name} is joined", name=done.name), later if done.note else "")
+
+
+async def add_gateway(visit: Visit) -> None:
+    """Open the form for a gateway, then show the command that measures on it, with the token of its agent."""
+    words = visit.words
+    names = [each.name for each in (await visit.ask(fleet.clusters())).clusters]
+    version = (await visit.ask(network.agents())).version
+    try:
+        there: dict[str, Any] = (await visit.ask(network.network())).model_dump(mode="json")
+        first = ""
+    except UnknownError:
+        there, version = {"gateways": []}, ""
+        first = words("It is the first one: from now on, measurements replace the links that clusters report.")
+    fields = [
+        Field("name", words("Name"), hint=first),
+        Field("cluster", words("Cluster"), "", {"": words("none: a user site"), **{each: each for each in names}}),
+        Field("site", words("User site"), hint=words("Place of the users behind it, if there is no cluster")),
+        Field("address", words("Address"), hint=words("Other gateways probe it: IPv6 or IPv4")),
+        Field("interface", words("Interface"), hint=words("Towards the other gateways, for SRv6; empty if not used")),
+    ]
+
+    async def add(given: dict[str, Any]) -> None:
+        gateway, before = {name: value for name, value in given.items() if value}, there["gateways"]
+        try:
+            await visit.ask(network.put_network({**there, "gateways": [*before, gateway]}, version=version))
+        except RejectedError as error:
+            raise _within(error, f"gateways[{len(before)}].") from None
+        made = await visit.ask(service.create_token(given["name"], role="agent", gateway=given["name"]))
+        for call in (fleet.gateways(), network.agents(), service.tokens()):
+            visit.ask_again(call)
+        with dialog(words("Agent of gateway {name}", name=given["name"])) as shown:
+            text = words("Run it on the gateway, where Seaway is installed. It is shown only once.")
+            secret_field(words, shown, text, _agent_command(visit, given["name"], made.secret), words("Command"))
+
+    Form(words, words("Add a gateway"), fields, words("Add"), add)
+
+
+def _agent_command(visit: Visit, gateway: str, secret: str) -> str:
+    origin = addresses.origin_of(str(visit.request.base_url))
+    token = f"(umask 077; echo {secret} > agent.token)"
+    return f"{token}; sudo seaway agent --gateway {gateway} --server {origin} --token-file agent.token"
+
+
+def _within(error: RejectedError, path: str) -> RejectedError:
+    """Return the errors of an object by its own fields, without the path to it."""
+    errors = (error, *error.also)
+    return RejectedError.together([RejectedError(each.message, where=each.where.removeprefix(path)) for each in errors])
 
 
 async def ask_to_leave(visit: Visit, name: str, jobs: int) -> None:

@@ -18,7 +18,7 @@ from seaway.domain.units import size_text
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.joining import REFRESH_S as JOINS_REFRESH_S
-from seaway.web.pages.joining import Joining, ask_to_leave
+from seaway.web.pages.joining import Joining, add_gateway, ask_to_leave
 from seaway.web.pages.notifications import show_notifications
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field, Form, confirm, dialog, notify, secret_field
@@ -269,13 +269,14 @@ async def show_clusters(visit: Visit) -> None:
 
 
 async def show_gateways(visit: Visit) -> None:
-    """Show gateways and their agents."""
+    """Show gateways and their agents, with a button that adds one."""
     fragment = Fragment("gateways", visit.words)
+    on_act(fragment, lambda _, __: add_gateway(visit))
     agents: dict[str, object] = {}
     gateways: list[object] = []
 
     def draw() -> None:
-        fragment.show(gateways=gateways, agents=agents)
+        fragment.show(gateways=gateways, agents=agents, admin=visit.may("admin"))
 
     def on_gateways(value: GatewayList) -> None:
         gateways[:] = value.gateways
