@@ -171,11 +171,11 @@ def test_each_fault_is_shown_with_a_link_and_clears(browser: Browser, world: Wor
         expect(page.locator(".fragment-clusters tbody tr")).to_have_count(3)
         broken = f"/fleet?cluster={CLUSTER}&ready=no", f"/fleet?cluster={OTHER}&ready=no"
         drill(
-            "node", lambda: world.fault("node", CLUSTER, NODE), f"Nodes of {CLUSTER} that are not ready: 1",
+            "node", lambda: world.fault("node", CLUSTER, NODE), f"1 node of {CLUSTER} not ready",
             broken[0], lambda: world.heal("node", CLUSTER, NODE),
         )  # fmt: skip
         drill(
-            "gpu", lambda: world.fault("device", OTHER, DEVICE), f"Unhealthy GPUs of {OTHER}: 1",
+            "gpu", lambda: world.fault("device", OTHER, DEVICE), f"1 unhealthy GPU of {OTHER}",
             broken[1], lambda: world.heal("device", OTHER, DEVICE),
         )  # fmt: skip
         drill(
@@ -205,7 +205,7 @@ def test_each_fault_is_shown_with_a_link_and_clears(browser: Browser, world: Wor
 def test_an_acknowledged_alert_stays_acknowledged_after_a_restart(browser: Browser, world: World) -> None:
     """All see who did, last in the list, until the fault ends; the next one is new."""
     with viewed(browser, world) as looker:
-        page, text = looker.open("/"), f"Nodes of {OTHER} that are not ready: 1"
+        page, text = looker.open("/"), f"1 node of {OTHER} not ready"
         shown = alert(page, text)
         world.fault("node", OTHER, f"{OTHER}-n1")
         shown.get_by_role("button", name="Acknowledge").click()
@@ -229,7 +229,7 @@ def test_alerts_fit_in_both_languages(
 ) -> None:
     """With an alert that someone takes care of, and another, on a screen and on a phone."""
     world.fault("device", CLUSTER, f"{CLUSTER}-n1/0")
-    named = {"en": ("Unhealthy GPUs", "acknowledged by"), "zh": ("异常的 GPU", "确认")}[language]
+    named = {"en": ("unhealthy GPU", "acknowledged by"), "zh": ("异常的 GPU", "确认")}[language]
     with viewed(browser, world, theme=theme, language=language, size=size) as looker:
         page = looker.open("/")
         expect(alert(page, named[0])).to_be_visible(timeout=PATIENCE_MS)
