@@ -315,6 +315,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "labels": {},
         "single_cluster": False,
         "restarts": False,
+        "ends_in_parts": False,
         "on_violation": "report",
         "data": {"location": "", "size_mib": 0, "others": []},
         "after": [],
