@@ -393,8 +393,8 @@ TEXTS: Mapping[str, str] = {
     "no_line_breaks": "control characters and line breaks are not allowed",
     "no_control_characters": "control characters are not allowed",
     "use_label_key": (
-        "use what Kubernetes allows as a label's key: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
-        "a letter or digit first and last, and before that a domain and '/' if you like"
+        "use a label key of Kubernetes: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
+        "a letter or digit first and last; before it a domain and '/' if you like"
     ),
     "use_label_value": (
         "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
