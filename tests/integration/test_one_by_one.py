@@ -16,23 +16,11 @@ from seaway.domain.job_state import JobState
 from tests.conformance.test_kueue import queues
 from tests.fakes.kubernetes.kinds import JOBS
 from tests.integration.test_cluster_faults import PATIENT, World
+from tests.unit.adapters.kubernetes.templates.sample import OWN_JOB
 
 pytestmark = pytest.mark.slow
 
 CARDS = 4
-
-OWN = """\
-apiVersion: batch/v1
-kind: Job
-metadata: {name: '${name}'}
-spec:
-  completions: ${replicas}
-  parallelism: ${replicas}
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: '${image}'}]
-"""
 
 
 @pytest.mark.parametrize("karmada", [False, True], ids=["directly", "karmada"])
@@ -76,7 +64,7 @@ def test_completed_replicas_release_their_devices_and_do_not_run_again(
 
     Karmada creates the Job again, but it is suspended there. An own template ends in parts if its workload is a Job.
     """
-    templates = {**BUILT_IN, "own": read_template("own", OWN, Rules())}
+    templates = {**BUILT_IN, "own": read_template("own", OWN_JOB, Rules())}
     world = World(tmp_path, karmada=karmada, names=("alpha",), options=replace(PATIENT, templates=templates))
     in_parts = templates[template].ends_in_parts
     try:

@@ -36,6 +36,11 @@ class RejectedError(SeawayError):
         where = f"{path}.{self.where}" if self.where else path
         return type(self)(self.message, where=where, also=tuple(each.below(path) for each in self.also))
 
+    def within(self, path: str) -> RejectedError:
+        """Return the error of an object by its own fields, without a path such as ``quotas.default.`` to it."""
+        where = self.where.removeprefix(path)
+        return type(self)(self.message, where=where, also=tuple(each.within(path) for each in self.also))
+
     @staticmethod
     def together(errors: Sequence[RejectedError]) -> RejectedError:
         """Return one error with all problems of several."""

@@ -194,9 +194,8 @@ def _others(live: ControlState, duplicates: DuplicateDevices) -> Iterator[_Lists
 
 
 def _shares_milli(slices: Sequence[DeviceSlice], nodes: Iterable[Node]) -> Iterator[int]:
-    """Yield the share of its device that each slice of an unmanaged pod has, thousandths."""
-    named = {taken.uuid for taken in slices}
-    devices = {device.uuid: device for node in nodes for device in node.devices if device.uuid in named}
+    """Yield the share of its device that each slice of an unmanaged pod has, thousandths; `nodes` have the pods."""
+    devices = {device.uuid: device for node in nodes for device in node.devices}
     return (share_of_device_milli(taken, devices.get(taken.uuid)) for taken in slices)
 
 
@@ -237,7 +236,9 @@ def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
     memory_mib = by_jobs.memory_mib + sum(each.memory_mib for each in pods)
     gpu_milli = by_jobs.gpu_milli + sum(taken.core_milli for taken in slices)
     gpu_memory_mib = by_jobs.gpu_memory_mib + sum(taken.memory_mib for taken in slices)
-    gpus_milli = by_jobs.gpus_milli + (sum(_shares_milli(slices, mine.nodes)) if slices else 0)
+    at = {each.node for each in (*pods, *mine.guests) if each.slices}
+    shares_milli = _shares_milli(slices, (node for node in mine.nodes if node.name in at)) if at else ()
+    gpus_milli = by_jobs.gpus_milli + sum(shares_milli)
     return Sums(
         nodes=totals.nodes,
         gpus=totals.gpus,

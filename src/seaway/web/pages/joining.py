@@ -123,7 +123,7 @@ async def add_gateway(visit: Visit) -> None:
         try:
             await visit.ask(network.put_network({**there, "gateways": [*before, gateway]}, version=version))
         except RejectedError as error:
-            raise _within(error, f"gateways[{len(before)}].") from None
+            raise error.within(f"gateways[{len(before)}].") from None
         made = await visit.ask(service.create_token(given["name"], role="agent", gateway=given["name"]))
         for call in (fleet.gateways(), network.agents(), service.tokens()):
             visit.ask_again(call)
@@ -138,12 +138,6 @@ def _agent_command(visit: Visit, gateway: str, secret: str) -> str:
     origin = addresses.origin_of(str(visit.request.base_url))
     token = f"(umask 077; echo {secret} > agent.token)"
     return f"{token}; sudo seaway agent --gateway {gateway} --server {origin} --token-file agent.token"
-
-
-def _within(error: RejectedError, path: str) -> RejectedError:
-    """Return the errors of an object by its own fields, without the path to it."""
-    errors = (error, *error.also)
-    return RejectedError.together([RejectedError(each.message, where=each.where.removeprefix(path)) for each in errors])
 
 
 async def ask_to_leave(visit: Visit, name: str, jobs: int) -> None:

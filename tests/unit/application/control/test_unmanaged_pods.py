@@ -6,6 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seaway.application.control.allocations import Own, sum_up
+from seaway.application.control.attempt_totals import Held
+from seaway.application.control.device_claims import DuplicateDevices
 from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
 from seaway.scheduling.columns import DEVICE_CORE_FREE, DEVICE_MEMORY_FREE, NODE_CPU_FREE, NODE_MEMORY_FREE
@@ -30,6 +33,14 @@ def test_what_pods_of_others_hold_is_stored_from_jobs_until_they_are_gone() -> N
     assert not fits(made)
     made.occupy("beta", [], complete=True)
     assert fits(made) == "beta/node-0"
+
+
+def test_pods_of_others_use_gpus_by_their_larger_share() -> None:
+    """A slice of half the memory without cores counts as half a GPU; a pod without slices as none."""
+    made = live(BETA)
+    made.occupy("beta", [pod("a", core_milli=0), UnmanagedPod("b", "node-0")], complete=True)
+    sums = sum_up(made.clusters["beta"], Held(), Own(BETA.nodes, DuplicateDevices()))
+    assert (sums.gpus_used_milli, sums.gpu_milli.used) == (500, 0)
 
 
 def test_a_pod_reported_twice_is_reserved_once() -> None:

@@ -270,7 +270,7 @@ def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
         try:
             await _save(visit, call, tenant.name)
         except RejectedError as error:
-            raise _within(error, f"quotas.{name}.") from error
+            raise error.within(f"quotas.{name}.") from error
 
     title = (
         words("Quota of {tenant} in pool {pool}", tenant=tenant.name, pool=pool)
@@ -283,13 +283,6 @@ def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
 def _quotas(tenant: TenantOut) -> dict[str, Mapping[str, object]]:
     """Return the quotas of a tenant as the API accepts them."""
     return {pool: quota.model_dump() for pool, quota in tenant.quotas.items()}
-
-
-def _within(error: RejectedError, prefix: str) -> RejectedError:
-    """Return an error whose fields are relative to a prefix."""
-    return RejectedError(
-        error.message, where=error.where.removeprefix(prefix), also=tuple(_within(each, prefix) for each in error.also)
-    )
 
 
 def ask_to_remove(visit: Visit, title: str, text: str, call: Call[None], name: str) -> None:

@@ -23,6 +23,20 @@ VOLCANO = volcano.terms(Names())
 PLUGIN = DeviceResources(DevicePlugin.COUNTING, "NVIDIA", "nvidia.com/gpu")
 RUN = Run("registry.example/train:1", ("python", "train.py"), ("--fast",), (("MODE", "fast"),), (8080,))
 
+OWN_JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: '${name}'}
+spec:
+  completions: ${replicas}
+  parallelism: ${replicas}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: '${image}'}]
+"""
+"""Template of an operator: a Job with a pod for each replica."""
+
 
 def share(uuid: str, memory_mib: int = 8192, core_milli: int = 500, profile: str = "", start: int = -1) -> DeviceSlice:
     """Create a part of a device."""

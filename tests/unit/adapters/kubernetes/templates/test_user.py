@@ -29,7 +29,7 @@ from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.node import Toleration
 from seaway.domain.runtime import Container, Run, Runtime, Volume, VolumeKind
 from tests.unit.adapters.kubernetes.templates import sample
-from tests.unit.adapters.kubernetes.templates.sample import deployment, many, one, options, share
+from tests.unit.adapters.kubernetes.templates.sample import OWN_JOB, deployment, many, one, options, share
 from tests.unit.adapters.kubernetes.templates.schemas import validate
 
 SERVE = """\
@@ -336,10 +336,7 @@ def test_a_job_does_not_return_by_itself() -> None:
 )
 def test_completed_pods_of_a_job_release_their_devices(before: str, after: str, in_parts: bool) -> None:
     """They do unless the Job starts other pods in their place, and their part is not written again."""
-    text = (
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '${name}'}\nspec:\n  completions: ${replicas}\n"
-        "  parallelism: ${replicas}\n  template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}\n"
-    ).replace(before, after)
+    text = OWN_JOB.replace(before, after)
     assert read_template("mine", text, Rules()).ends_in_parts is in_parts
     made = deployment("mine")
     place = made.placements[0].place
