@@ -400,7 +400,7 @@ BAD: list[tuple[object, str, str]] = [
     ({"name": "a", "network": {"max_loss": 0}}, "network.max_loss", "sets no bound"),
     ({"name": "a", "expected_duration": "1e3s"}, "expected_duration", "a time"),
     ({"name": "a", "time_limit": 0}, "time_limit", "omit it"),
-    ({"name": "a", "labels": {"x!": ""}}, "labels.x!", "label's key"),
+    ({"name": "a", "labels": {"x!": ""}}, "labels.x!", "label key"),
     ({"name": "a", "labels": {"x": "-"}}, "labels.x", "label's value"),
     ({"name": "a", "run": {"env": {"1A": ""}}}, "run.env.1A", "no digit first"),
     ({"name": "a", "run": {"env": {"A": "\u0000"}}}, "run.env.A", "control characters"),
