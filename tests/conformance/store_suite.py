@@ -748,7 +748,7 @@ def tasks_share_the_spec_of_their_array(opening: Opening) -> None:
         clusters=(),
     )
     tasks = [array.task(index) for index in range(4)]
-    tasks[1] = replace(tasks[1], state=JobState.RUNNING, clusters=("c1",))
+    tasks[1] = replace(tasks[1], state=JobState.RUNNING, clusters=("c1", "c2"), started_ns=NOW_NS)
     tasks[2] = replace(tasks[2], state=JobState.FAILED, ended_ns=NOW_NS)
     other = make.job_record(spec=make.spec("other", tenant="t"))
     submitted(store, array, *tasks, other)
@@ -764,6 +764,7 @@ def tasks_share_the_spec_of_their_array(opening: Opening) -> None:
     assert {job.id for job in reader.jobs(JobFilter(array=None), 9)} == {array.id, other.id, *(job.id for job in tasks)}
     counted = {JobState.PENDING: 2, JobState.RUNNING: 1, JobState.FAILED: 1}
     assert reader.task_counts([array.id, other.id]) == {array.id: counted, other.id: {}}
+    assert reader.task_clusters([array.id, other.id]) == {array.id: {("c1", "c2"): 1}, other.id: {}}
     assert [job.id for job in reader.live_jobs()] == sorted(
         {array.id, other.id, *(job.id for job in tasks)} - {tasks[2].id}
     )

@@ -247,6 +247,11 @@ class MemoryStore:
         rows = self._rows(JobRecord)
         return {array: dict(Counter(row.state for row in rows if row.array == array)) for array in arrays}
 
+    def task_clusters(self, arrays: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
+        """Count the tasks of arrays that started, by the clusters of their latest attempt."""
+        rows = [row for row in self._rows(JobRecord) if row.started_ns is not None]
+        return {array: dict(Counter(row.clusters for row in rows if row.array == array)) for array in arrays}
+
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return every unfinished job, old to new."""
         return iter(sorted((row for row in self._rows(JobRecord) if not row.state.final), key=lambda row: row.id))

@@ -173,18 +173,20 @@ class Jobs:
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             require_changeable(job, spec)
+            outputs = job.spec.data.others
             if spec.after != job.spec.after:
                 self._require_no_cycle(job, spec)
-                job = replace(job, awaits=spec.after, reason=awaits_text(spec.after, NO_JOBS))
+                job, outputs = replace(job, awaits=spec.after, reason=awaits_text(spec.after, NO_JOBS)), ()
+            wanted = replace(spec, data=replace(spec.data, others=outputs))
             if job.is_array:
-                return respecified_array(job, spec, actor, now_ns, changes)
-            may_stay = self._may_stay(job, attempt, spec)
+                return respecified_array(job, wanted, actor, now_ns, changes)
+            may_stay = self._may_stay(job, attempt, wanted)
             if (other := self._other(job)) and not other[0].state.final:
-                stay = may_stay, self._may_stay(*other, spec)
+                stay = may_stay, self._may_stay(*other, wanted)
                 asked = job, attempt
-                return both_respecified(asked, other, spec, actor, now_ns, may_stay=stay, changes=changes)
-            kept = replace(spec, copy_of=job.spec.copy_of)
-            return respecified(job, attempt, kept, actor, now_ns, may_stay=may_stay, changes=changes)
+                return both_respecified(asked, other, wanted, actor, now_ns, may_stay=stay, changes=changes)
+            wanted = replace(wanted, copy_of=job.spec.copy_of)
+            return respecified(job, attempt, wanted, actor, now_ns, may_stay=may_stay, changes=changes)
 
         return self._take(job_id, version, step)
 
@@ -450,7 +452,8 @@ def _retried(job: JobRecord, reason: str, now_ns: int) -> JobRecord:
     awaits = () if job.array else job.spec.after
     state = JobState.HELD if awaits else JobState.PENDING
     past = {"started_ns": None, "ended_ns": None, "not_before_ns": None, "failures": 0, "completed": 0}
-    return moved(job, state, reason, now_ns, awaits=awaits, **past)
+    spec = replace(job.spec, data=replace(job.spec.data, others=())) if awaits else job.spec
+    return moved(job, state, reason, now_ns, awaits=awaits, spec=spec, **past)
 
 
 def _skipped_for(job: JobRecord, predecessor: JobRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, Table, and_, func, literal, or_, select, tuple_
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, func, literal, or_, select, tuple_
 
 from seaway.adapters.sqlalchemy import codec
 from seaway.adapters.sqlalchemy import maintenance as pruning
@@ -173,11 +173,23 @@ class SqlStore:
 
     def task_counts(self, arrays: Sequence[str]) -> dict[str, dict[JobState, int]]:
         """Count the stored tasks of arrays by state."""
-        names = {number: array for array in arrays if (number := codec.number(array)) is not None}
-        found: dict[str, dict[JobState, int]] = {array: {} for array in names.values()}
-        question = select(JOBS.c.array_id, JOBS.c.state, func.count()).where(JOBS.c.array_id.in_(names))
-        for number, state, count in self._rows(question.group_by(JOBS.c.array_id, JOBS.c.state)) if names else ():
-            found[names[number]][JobState(state)] = count
+        rows = self._tasks_by(JOBS.c.state, arrays)
+        return {array: {JobState(state): count for state, count in found} for array, found in rows.items()}
+
+    def task_clusters(self, arrays: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
+        """Count the tasks of arrays that started, by the clusters of their latest attempt."""
+        rows = self._tasks_by(JOBS.c.clusters, arrays, JOBS.c.started_ns.is_not(None))
+        return {array: {codec.read_names(names): count for names, count in found} for array, found in rows.items()}
+
+    def _tasks_by(
+        self, column: Column[str], arrays: Sequence[str], *wanted: ColumnElement[bool]
+    ) -> dict[str, list[tuple[str, int]]]:
+        """Count the stored tasks of arrays by a column."""
+        ids_by_number = {number: array for array in arrays if (number := codec.number(array)) is not None}
+        found: dict[str, list[tuple[str, int]]] = {array: [] for array in ids_by_number.values()}
+        question = select(JOBS.c.array_id, column, func.count()).where(JOBS.c.array_id.in_(ids_by_number), *wanted)
+        for number, value, count in self._rows(question.group_by(JOBS.c.array_id, column)) if found else ():
+            found[ids_by_number[number]].append((value, count))
         return found
 
     def live_jobs(self) -> Iterator[JobRecord]:

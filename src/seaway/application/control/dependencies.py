@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from seaway.application.changes import Change
 from seaway.application.ports.store import Store
@@ -20,6 +21,21 @@ ACTOR = "controller"
 
 MAX_HELD = 256
 """Maximum number of held jobs that one cycle considers."""
+
+
+class Predecessors(NamedTuple):
+    """Predecessors of held jobs.
+
+    Attributes
+    ----------
+    jobs
+        The predecessors by ID; None for those that do not exist any more.
+    task_clusters
+        Of each array with outputs that releases a job: the number of started tasks by the clusters of a task.
+    """
+
+    jobs: Mapping[str, JobRecord | None]
+    task_clusters: Mapping[str, Mapping[tuple[str, ...], int]]
 
 
 class Dependencies:
@@ -59,32 +75,37 @@ class Dependencies:
                 self._ended[job.id] = job
             self.due.update((each, self._held[each]) for each in followers)
 
-    def look_up(self, jobs: Mapping[str, JobRecord], store: Store) -> dict[str, JobRecord | None]:
-        """Return the predecessors of the jobs that `changes` considers; None for those that do not exist any more.
+    def look_up(self, jobs: Mapping[str, JobRecord], store: Store) -> Predecessors:
+        """Return the predecessors of the jobs that `changes` considers.
 
         Those that are not in memory are read from the database.
         """
         known: dict[str, JobRecord | None] = {}
+        arrays: dict[str, None] = {}
         for held in islice(self.due.values(), MAX_HELD):
             for each in held.awaits:
                 if each.job not in known:
                     known[each.job] = jobs.get(each.job) or self._ended.get(each.job) or store.job(each.job)
-        return known
+                job = known[each.job]
+                if job and job.is_array and job.spec.output_mib and _verdict(each, job):
+                    arrays[job.id] = None
+        return Predecessors(known, store.task_clusters([*arrays]) if arrays else {})
 
-    def changes(self, known: Mapping[str, JobRecord | None], now_ns: int) -> Iterator[Change]:
+    def changes(self, found: Predecessors, now_ns: int) -> Iterator[Change]:
         """Yield the changes of held jobs, given the result of `look_up`. Others stay due until these are stored."""
         for held in list(islice(self.due.values(), MAX_HELD)):
-            if not all(each.job in known for each in held.awaits):
+            if not all(each.job in found.jobs for each in held.awaits):
                 continue
-            change = _step(held, known, now_ns)
+            change = _step(held, found, now_ns)
             if change is None:
                 del self.due[held.id]
             else:
                 yield change
 
 
-def _step(held: JobRecord, known: Mapping[str, JobRecord | None], now_ns: int) -> Change | None:
+def _step(held: JobRecord, found: Predecessors, now_ns: int) -> Change | None:
     """Return the change of a held job; None if it waits on as before."""
+    known = found.jobs
     verdicts = [_verdict(each, known[each.job]) for each in held.awaits]
     if False in verdicts:
         never = held.awaits[verdicts.index(False)]
@@ -92,10 +113,9 @@ def _step(held: JobRecord, known: Mapping[str, JobRecord | None], now_ns: int) -
     met = [known[each.job] for each, verdict in zip(held.awaits, verdicts, strict=True) if verdict]
     if held.awaits and not met:
         return None
-    outputs = [output for job in met if job for output in _outputs(job)]
-    data = replace(held.spec.data, others=(*held.spec.data.others, *outputs))
     rest = tuple(each for each, verdict in zip(held.awaits, verdicts, strict=True) if not verdict)
-    after = replace(held, awaits=rest, spec=replace(held.spec, data=data) if outputs else held.spec)
+    data = _with_outputs(held.spec.data, [job for job in met if job], found.task_clusters)
+    after = replace(held, awaits=rest, spec=held.spec if data == held.spec.data else replace(held.spec, data=data))
     if rest:
         return blocked(after, awaits_text(rest, known), ACTOR, now_ns)
     return stepped(moved(after, JobState.PENDING, _why_now(met), now_ns), ACTOR)
@@ -108,11 +128,17 @@ def _verdict(each: After, predecessor: JobRecord | None) -> bool | None:
     return each.met(predecessor.state, started=predecessor.started_ns is not None)
 
 
-def _outputs(job: JobRecord) -> Iterator[DataSource]:
-    """Yield the outputs of a job that ran, in equal parts in the clusters of its last attempt."""
-    if job.spec.output_mib and job.started_ns is not None:
-        for cluster in job.clusters:
-            yield DataSource(cluster, -(-job.spec.output_mib // len(job.clusters)))
+def _with_outputs(
+    data: DataSource, met: Iterable[JobRecord], task_clusters: Mapping[str, Mapping[tuple[str, ...], int]]
+) -> DataSource:
+    """Return data with the outputs of predecessors, in equal parts in the clusters of the last attempt of each."""
+    found = Counter({each.location: each.size_mib for each in data.others})
+    for job in met:
+        ran = {job.clusters: 1} if job.started_ns is not None and not job.is_array else task_clusters.get(job.id, {})
+        for clusters, count in ran.items():
+            for cluster in clusters:
+                found[cluster] += count * -(-job.spec.output_mib // len(clusters))
+    return replace(data, others=tuple(DataSource(*each) for each in found.items() if each[1]))
 
 
 def _why_now(met: Iterable[JobRecord | None]) -> str:

@@ -231,6 +231,10 @@ class Store(Protocol):
 
     def task_counts(self, arrays: Sequence[str]) -> dict[str, dict[JobState, int]]:
         """Count the stored tasks of arrays by state."""
+        ...
+
+    def task_clusters(self, arrays: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
+        """Count the tasks of arrays that started, by the clusters of their latest attempt."""
 
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return all unfinished jobs, oldest first."""

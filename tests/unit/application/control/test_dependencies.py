@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from seaway.application.jobs import workflow
-from seaway.application.ports.store import Retention
+from seaway.application.ports.store import JobFilter, Retention
 from seaway.domain.arrays import TaskArray
 from seaway.domain.cluster import Fleet
 from seaway.domain.dependencies import After, When
@@ -151,6 +152,50 @@ def test_outputs_of_predecessors_attract_their_followers() -> None:
     assert made.where(b) == "beta"
     assert made.job(b).spec.data == DataSource(others=(DataSource("beta", 100_000),))
     assert "its data is at beta" in made.plane.store.attempts(b)[0].why
+
+
+def test_outputs_of_all_tasks_attract_the_jobs_after_an_array() -> None:
+    """Each task leaves the output of its array where it ran, also for an array of followers; a task leaves its own."""
+    made = scene(two_sites())
+    sweep = replace(part("sweep", output_mib=40_000), array=TaskArray("0-2", limit=1))
+    a = submit(made, sweep)[0]
+    made.plane.operations.cordon("alpha", "", "ada", "test")
+    made.plane.run(8)
+    made.plane.operations.uncordon("alpha", "", "ada")
+    made.plane.operations.cordon("beta", "", "ada", "test")
+    made.plane.run(15)
+    made.plane.operations.uncordon("beta", "", "ada")
+    tasks = made.plane.store.jobs(JobFilter(array=a), 9)
+    ran = Counter(task.clusters[0] for task in tasks)
+    assert (made.state(a), ran) == ("completed", {"beta": 2, "alpha": 1})
+    both = DataSource(others=(DataSource("alpha", 40_000), DataSource("beta", 80_000)))
+    b, c, d = submit(
+        made,
+        part("b", a),
+        replace(part("c", a), array=TaskArray("0-1")),
+        part("d", next(t.id for t in tasks if t.clusters == ("alpha",))),
+    )
+    made.plane.run(5)
+    for each in (b, c):
+        data = made.job(each).spec.data
+        assert replace(data, others=tuple(sorted(data.others, key=lambda part: part.location))) == both
+    assert made.job(d).spec.data == DataSource(others=(DataSource("alpha", 40_000),))
+    assert [made.where(each) for each in (b, d)] == ["beta", "alpha"]
+
+
+def test_outputs_stay_when_a_follower_changes_and_count_once_after_a_retry() -> None:
+    """A change does not name outputs, so it leaves them. A retry waits for the predecessors, and counts them again."""
+    made = scene(two_sites())
+    _, b = submit(made, part("a", output_mib=100), part("b", "a", expected_duration_s=30))
+    made.plane.run(10)
+    left = made.job(b).spec.data
+    assert left.others
+    made.plane.jobs.change(b, replace(made.job(b).spec, data=DataSource("alpha", 7), priority=1), "ada")
+    assert made.job(b).spec.data == replace(left, location="alpha", size_mib=7)
+    made.plane.jobs.cancel(b, "ada")
+    made.plane.jobs.retry(b, "ada")
+    made.plane.run(5)
+    assert made.job(b).spec.data.others == left.others
 
 
 def two_sites() -> Fleet:
