@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seaway.api.http import server as http
-from seaway.application.maintenance import Duty
+from seaway.application.maintenance import ScheduledTask
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Retention, Store
 from seaway.bootstrap.settings import DatabaseSettings
@@ -22,16 +22,16 @@ FULL_GC_S = 36
 NS_PER_S = 1_000_000_000
 
 
-def short_duties(
+def short_tasks(
     settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
-) -> list[Duty]:
+) -> list[ScheduledTask]:
     """Return the removal of old rows, and no backups."""
     del settings, folder, backup
     keep = Retention(*[RETENTION_S * NS_PER_S] * 4)
-    return [Duty("prune", PRUNE_S, lambda: store.prune(keep, clock.now_ns()))]
+    return [ScheduledTask("prune", PRUNE_S, lambda: store.prune(keep, clock.now_ns()))]
 
 
 if __name__ == "__main__":
     vars(http)["FULL_GC_INTERVAL_S"] = FULL_GC_S
-    vars(server)["duties"] = short_duties
+    vars(server)["scheduled_tasks"] = short_tasks
     main()

@@ -32,7 +32,7 @@ from seaway.application.records import Role
 from seaway.bootstrap.bandwidth import BandwidthSettings, NetworkSettings
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.policies import warm_up
-from seaway.bootstrap.scheduled_tasks import duties
+from seaway.bootstrap.scheduled_tasks import scheduled_tasks
 from seaway.bootstrap.settings import DatabaseSettings, PolicySettings, ServerSettings, Settings
 from seaway.learning.policies.file import pack
 from seaway.simulation.demo import demo_fleet
@@ -117,7 +117,7 @@ class WatchedDemo:
             clock,
             random=Random(1),
         )
-        tasks = duties(DatabaseSettings(), self.plane.store, clock, folder / "backups", Path.touch)
+        tasks = scheduled_tasks(DatabaseSettings(), self.plane.store, clock, folder / "backups", Path.touch)
         self._maintenance = Maintenance(tasks, clock, self.plane.overview.failing_tasks)
         app = make_app(self.plane, home=False)
         mount(app, app.inside)
@@ -159,7 +159,7 @@ class WatchedDemo:
         gateways = [{**each, "exporter": exporter} for each in NETWORK["gateways"]]  # type: ignore[dict-item]
         self.put("/network", {**NETWORK, "gateways": gateways})
         for name, file in (("tiny", node_policy()), ("narrow", cluster_policy("narrow"))):
-            self.plane.policies.bring(pack(file), "demo")
+            self.plane.policies.import_policy(pack(file), "demo")
             self.put(f"/queues/{name}", {"shadow": name, "guarantee": {"gpus": 1}, "limit": {"gpus": 1000}})
         quota = {"guarantee": {"gpus": 1}, "limit": {"gpus": 1000, "jobs": 1000}}
         self.put("/tenants/default", {"quotas": {"default": quota}})

@@ -171,7 +171,7 @@ async def get_gateway(request: Request, gateway: str) -> Response:
     _require_own(request, gateway, Role.VIEWER)
     there, active = _configured(request), plane_of(request).network.active
     wanted = active.of(gateway)
-    if caller_of(request).speaks_for(gateway):
+    if caller_of(request).is_agent_of(gateway):
         active.asked(gateway)
     fields = wanted_fields(
         gateway, orjson.Fragment(there.text), there.version, wanted, active.applied(gateway), active.serving()
@@ -224,7 +224,7 @@ def _require_own(request: Request, gateway: str, others: Role | None = None) -> 
         If neither applies.
     """
     who = caller_of(request)
-    if plane_of(request).access.everybody or who.speaks_for(gateway) or (others is not None and who.may(others)):
+    if plane_of(request).access.everybody or who.is_agent_of(gateway) or (others is not None and who.may(others)):
         return
     whose = f"of {who.gateway}" if who.role is Role.AGENT else who.role.value
     raise ForbiddenError(f"this is for the agent of {gateway[:80]!r}; {who.name!r} is {whose}")

@@ -76,9 +76,11 @@ async def import_policy(request: Request) -> Response:
     """
     require_kind(request, FILE, ZIP)
     pipeline, content = pipeline_of(request), await request.body()
-    brought, new = await pipeline.threads.heavy(pipeline.plane.policies.bring, content, caller_of(request).name)
-    request.scope[MADE] = brought.name
-    fields = _unused(pipeline.plane, brought)
+    imported, new = await pipeline.threads.heavy(
+        pipeline.plane.policies.import_policy, content, caller_of(request).name
+    )
+    request.scope[MADE] = imported.name
+    fields = _unused(pipeline.plane, imported)
     return json_reply(fields, 201 if new else 200, {"etag": f'"{fields["version"]}"'})
 
 
@@ -95,8 +97,8 @@ async def get_policy(request: Request, name: str) -> Response:
     """Return a policy; a trained policy with its manifest, importer and signer."""
     pipeline = pipeline_of(request)
     view = await _view(request, name)
-    brought = await pipeline.threads.read(pipeline.plane.policies.look_up, name) if view.source == TRAINED else None
-    return read_reply(request, detail_fields(view, await _queues_seen(request), brought))
+    imported = await pipeline.threads.read(pipeline.plane.policies.look_up, name) if view.source == TRAINED else None
+    return read_reply(request, detail_fields(view, await _queues_seen(request), imported))
 
 
 @operation(routes, "GET", "/policies/{name}/file", Role.VIEWER, {200: BYTES}, errors=(404, 409))
@@ -165,10 +167,10 @@ async def _view(request: Request, name: str) -> PolicyView:
     raise UnknownError(f"policy {name[:63]!r} not found")
 
 
-def _unused(plane: ControlPlane, brought: ImportedPolicy) -> dict[str, Any]:
+def _unused(plane: ControlPlane, imported: ImportedPolicy) -> dict[str, Any]:
     """Return the fields of a trained policy that no queue uses: a new one, or one to remove."""
-    name, warning = brought.name, plane.overview.policy_warning(brought.name)
-    return detail_fields(PolicyView(name, plane.policies.says(name), (), TRAINED, warning), (), brought)
+    name, warning = imported.name, plane.overview.policy_warning(imported.name)
+    return detail_fields(PolicyView(name, plane.policies.says(name), (), TRAINED, warning), (), imported)
 
 
 Called = Annotated[Name, Path(description="Name of the evaluation.")]

@@ -88,7 +88,7 @@ class Caller:
         """Report whether the caller has the permissions of a role."""
         return RANKS[self.role] >= RANKS[role]
 
-    def speaks_for(self, gateway: str) -> bool:
+    def is_agent_of(self, gateway: str) -> bool:
         """Report whether the caller is the agent of a gateway."""
         return self.role is Role.AGENT and self.gateway == gateway
 

@@ -23,7 +23,7 @@ SETTLED_NS = 86_400 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class ScheduledTask:
     """Scheduled task.
 
     Attributes
@@ -45,18 +45,18 @@ class Duty:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _NextRun:
     """Time of the next run of a task, and number of consecutive failures."""
 
-    duty: Duty
+    task: ScheduledTask
     due_ns: int
     failures: int = 0
 
     def next_s(self) -> float:
         """Return the seconds until the next try."""
         if not self.failures:
-            return self.duty.interval_s
-        return min(RETRY_S << min(self.failures - 1, 16), MAX_RETRY_S, self.duty.interval_s)
+            return self.task.interval_s
+        return min(RETRY_S << min(self.failures - 1, 16), MAX_RETRY_S, self.task.interval_s)
 
 
 def prune(store: Store, retention: Retention, now_ns: int) -> dict[str, int]:
@@ -87,7 +87,7 @@ class Maintenance:
 
     Parameters
     ----------
-    duties
+    tasks
         The tasks.
     clock
         Clock for their times.
@@ -95,14 +95,14 @@ class Maintenance:
         Receives whether the last run of each task failed, by name.
     """
 
-    def __init__(self, duties: list[Duty], clock: Clock, failing: dict[str, bool] | None = None) -> None:
+    def __init__(self, tasks: list[ScheduledTask], clock: Clock, failing: dict[str, bool] | None = None) -> None:
         self._clock = clock
         self._failing = {} if failing is None else failing
-        self._failing.update((duty.name, False) for duty in duties)
+        self._failing.update((task.name, False) for task in tasks)
         now_ns = clock.monotonic_ns()
         self._schedule = [
-            _Turn(duty, now_ns + int((duty.interval_s if duty.first_s is None else duty.first_s) * NS_PER_S))
-            for duty in duties
+            _NextRun(task, now_ns + int((task.interval_s if task.first_s is None else task.first_s) * NS_PER_S))
+            for task in tasks
         ]
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -120,27 +120,29 @@ class Maintenance:
 
     def step(self) -> float:
         """Run the due tasks; return the seconds until the next one."""
-        for turn in self._schedule:
-            if turn.due_ns <= self._clock.monotonic_ns():
-                self._do(turn)
-        next_ns = min((turn.due_ns for turn in self._schedule), default=self._clock.monotonic_ns() + 3600 * NS_PER_S)
+        for upcoming in self._schedule:
+            if upcoming.due_ns <= self._clock.monotonic_ns():
+                self._do(upcoming)
+        next_ns = min(
+            (upcoming.due_ns for upcoming in self._schedule), default=self._clock.monotonic_ns() + 3600 * NS_PER_S
+        )
         return max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_S)
 
-    def _do(self, turn: _Turn) -> None:
-        duty = turn.duty
+    def _do(self, upcoming: _NextRun) -> None:
+        task = upcoming.task
         try:
-            result = duty.do()
-            log.log(logging.DEBUG if result is None else logging.INFO, "%s: %s", duty.name, result)
-            turn.failures = 0
+            result = task.do()
+            log.log(logging.DEBUG if result is None else logging.INFO, "%s: %s", task.name, result)
+            upcoming.failures = 0
         except Exception as error:
-            turn.failures += 1
-            again = f"tried again in {turn.next_s():,.0f} s"
+            upcoming.failures += 1
+            again = f"tried again in {upcoming.next_s():,.0f} s"
             if isinstance(error, SeawayError | OSError):
-                log.warning("%s failed, %s: %s", duty.name, again, error)
+                log.warning("%s failed, %s: %s", task.name, again, error)
             else:
-                log.exception("%s failed, %s", duty.name, again)
-        self._failing[duty.name] = turn.failures > 0
-        turn.due_ns = self._clock.monotonic_ns() + int(turn.next_s() * NS_PER_S)
+                log.exception("%s failed, %s", task.name, again)
+        self._failing[task.name] = upcoming.failures > 0
+        upcoming.due_ns = self._clock.monotonic_ns() + int(upcoming.next_s() * NS_PER_S)
 
     def _run(self) -> None:
         while not self._stopping.wait(self.step()):

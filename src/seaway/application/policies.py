@@ -196,7 +196,7 @@ class Policies:
         file = self._file(record)
         return ImportedPolicy(file, signer(file), record.actor, record.at_ns)
 
-    def bring(self, content: bytes, actor: str) -> tuple[ImportedPolicy, bool]:
+    def import_policy(self, content: bytes, actor: str) -> tuple[ImportedPolicy, bool]:
         """Store an uploaded policy file. Uploading the same file again changes at most its signature.
 
         Returns

@@ -67,7 +67,7 @@ class Reflecting:
         self._reflector: Reflector | None = None
         self._thread: threading.Thread | None = None
 
-    def heed(self, assignment: Assignment | None) -> float | None:
+    def apply_assignment(self, assignment: Assignment | None) -> float | None:
         """Listen on the assigned port, and respond only to the assigned targets.
 
         Returns
@@ -315,14 +315,14 @@ class Agent:
             self._duties.clear()
 
     def _deliver(self) -> None:
-        heeded = None
+        current_assignment = None
         while not self._stopping.is_set():
             pause = self.delivery.step() if self.delivery else None
-            if self._duty.now is not heeded:
-                heeded = self._duty.now
-                self._compare(heeded)
+            if self._duty.now is not current_assignment:
+                current_assignment = self._duty.now
+                self._compare(current_assignment)
                 self._duties.set()
-            again = self._opened.reflecting.heed(heeded)
+            again = self._opened.reflecting.apply_assignment(current_assignment)
             self._results.wait(min((each for each in (pause, again) if each is not None), default=None))
             self._results.clear()
         if self.delivery:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seaway.application.maintenance import Duty, prune
+from seaway.application.maintenance import ScheduledTask, prune
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Retention, Store
 from seaway.bootstrap.settings import DatabaseSettings
@@ -102,9 +102,9 @@ def retention(settings: DatabaseSettings) -> Retention:
     )
 
 
-def duties(
+def scheduled_tasks(
     settings: DatabaseSettings, store: Store, clock: Clock, folder: Path, backup: Callable[[Path], object]
-) -> list[Duty]:
+) -> list[ScheduledTask]:
     """Return the scheduled tasks, and remove files of interrupted backups.
 
     Parameters
@@ -118,10 +118,12 @@ def duties(
     if settings.prune_interval_h:
         keep = retention(settings)
         interval_s = settings.prune_interval_h * S_PER_H
-        found.append(Duty("prune", interval_s, lambda: prune(store, keep, clock.now_ns()), FIRST_PRUNE_S))
+        found.append(ScheduledTask("prune", interval_s, lambda: prune(store, keep, clock.now_ns()), FIRST_PRUNE_S))
     backups = Backups(folder, settings.backup_retention_count, clock, backup)
     backups.remove_leftovers()
     if settings.backup_interval_h:
         interval_s = settings.backup_interval_h * S_PER_H
-        found.append(Duty("backup", interval_s, backups.take, max(backups.due_in_s(interval_s), FIRST_BACKUP_S)))
+        found.append(
+            ScheduledTask("backup", interval_s, backups.take, max(backups.due_in_s(interval_s), FIRST_BACKUP_S))
+        )
     return found

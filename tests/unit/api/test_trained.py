@@ -27,7 +27,7 @@ async def test_a_trained_policy_is_watched_and_then_decides(rig: Rig) -> None:
     All of it is reported.
     """
     file = node_policy()
-    rig.plane.policies.bring(pack(file), "ada")
+    rig.plane.policies.import_policy(pack(file), "ada")
     title = f"tiny@{file.manifest.model_sha256[:12]}"
     async with rig.client("admin") as client:
         early = await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "tiny"})
@@ -59,7 +59,7 @@ async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
         for seed in range(2):
             file = node_policy(seed=seed)
             titles.append(f"tiny@{file.manifest.model_sha256[:12]}")
-            rig.plane.policies.bring(pack(file), "ada")
+            rig.plane.policies.import_policy(pack(file), "ada")
             assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
             await rig.submit(name=f"watched-{seed}")
             rig.step(3)
@@ -73,7 +73,7 @@ async def test_another_file_under_an_old_name_decides(rig: Rig) -> None:
 async def test_jobs_that_something_else_decided_do_not_count(rig: Rig) -> None:
     """A policy for another number of clusters never answers: it cannot become active, however long it was a shadow."""
     file = cluster_policy(clusters=9)
-    rig.plane.policies.bring(pack(file), "ada")
+    rig.plane.policies.import_policy(pack(file), "ada")
     async with rig.client("admin") as client:
         assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"shadow": "tiny"})).status_code == 200
         await rig.submit(name="watched")
@@ -99,7 +99,7 @@ async def test_a_policy_that_cannot_be_used_is_stood_in_for_until_it_can(rig: Ri
     async with rig.client("admin") as client:
         metrics = (await client.get("/metrics")).text
     assert 'seaway_policy_fallbacks_total{policy="tiny",reason="unusable"}' in metrics
-    rig.plane.policies.bring(pack(node_policy()), "ada")
+    rig.plane.policies.import_policy(pack(node_policy()), "ada")
     assert rig.plane.controller.scheduler.readiness.wait("tiny", most_s=60)
     assert rig.plane.controller.scheduler.policy("tiny").title.startswith("tiny@")
 
@@ -126,7 +126,7 @@ async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> 
         early = await client.put(queue, json={"shadow": "both"})
         assert early.status_code == 422
         assert "plugin 'trained' with policy 'tiny': trained policy 'tiny' not found" in early.text
-        rig.plane.policies.bring(pack(node_policy()), "ada")
+        rig.plane.policies.import_policy(pack(node_policy()), "ada")
         untried = await client.put(queue, json={"policy": "both"})
         assert "it decided 0 of 1 jobs in its shadow" in untried.json()["detail"]
         assert (await client.put(queue, json={"shadow": "both"})).status_code == 200
@@ -150,7 +150,7 @@ async def test_a_profile_whose_policy_has_no_answer_still_decides(tmp_path: Path
     """The heuristic scores instead, reported in the attempt, and each fallback is counted."""
     (tmp_path / "both.toml").write_text(BOTH, encoding="utf-8")
     rig = make_rig(policies=PolicySettings(profiles_dir=str(tmp_path), shadow_jobs=0))
-    rig.plane.policies.bring(pack(cluster_policy(clusters=9)), "ada")
+    rig.plane.policies.import_policy(pack(cluster_policy(clusters=9)), "ada")
     async with rig.client("admin") as client:
         assert (await client.put(f"/api/v1/queues/{DEFAULT}", json={"policy": "both"})).status_code == 200
         job = await rig.submit(name="decided")

@@ -102,7 +102,7 @@ def test_a_token_lets_in_who_has_it(world: World) -> None:
     token = world.token()
     retained = world.store.tokens()[0]
     assert world.who(token) == Caller("me", Role.USER, "default", retained.id)
-    assert not Caller("me", Role.USER, "default", retained.id).speaks_for("")
+    assert not Caller("me", Role.USER, "default", retained.id).is_agent_of("")
     assert token.startswith(f"sw_{retained.id}_")
     assert len(token.split("_", 2)[2]) >= 43
     assert retained.digest == hashlib.sha256(token.split("_", 2)[2].encode()).hexdigest()
@@ -244,7 +244,7 @@ def test_an_agent_speaks_for_its_own_gateway_and_may_nothing_else(world: World) 
     for access in (world.access, Access(world.store, world.writer, world.clock)):
         who = access.known(f"Bearer {token}", "::1")
         assert who is not None
-        assert (who.speaks_for("gw-1"), who.speaks_for("gw-2"), who.speaks_for("")) == (True, False, False)
+        assert (who.is_agent_of("gw-1"), who.is_agent_of("gw-2"), who.is_agent_of("")) == (True, False, False)
         assert [role for role in Role if who.may(role)] == [Role.AGENT]
     with pytest.raises(RejectedError, match="takes no tenant"):
         world.access.create("gw-2", Role.AGENT, "default", None, "test", gateway="gw-2")

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.maintenance import SETTLED_NS, Duty, Maintenance, prune
+from seaway.application.maintenance import SETTLED_NS, Maintenance, ScheduledTask, prune
 from seaway.application.ports.store import Retention
 from seaway.domain.errors import UnavailableError
 from seaway.testing.clocks import VirtualClock
@@ -17,7 +17,9 @@ from tests.fakes.records import audit_entry, cluster_sample
 def test_duties_are_done_every_so_often() -> None:
     """Each is done when its time comes, for the first time after one interval, and again after the next."""
     clock, done = VirtualClock(), list[str]()
-    maintenance = Maintenance([Duty("a", 10, lambda: done.append("a")), Duty("b", 25, lambda: done.append("b"))], clock)
+    maintenance = Maintenance(
+        [ScheduledTask("a", 10, lambda: done.append("a")), ScheduledTask("b", 25, lambda: done.append("b"))], clock
+    )
     assert maintenance.step() == 10
     for _ in range(10):
         clock.advance_s(5)
@@ -36,7 +38,9 @@ def test_a_duty_that_fails_is_tried_the_next_time() -> None:
             raise errors.pop(0)
         done.append("fails")
 
-    maintenance = Maintenance([Duty("fails", 10, fail), Duty("works", 10, lambda: done.append("works"))], clock)
+    maintenance = Maintenance(
+        [ScheduledTask("fails", 10, fail), ScheduledTask("works", 10, lambda: done.append("works"))], clock
+    )
     for _ in range(3):
         clock.advance_s(10)
         maintenance.step()
@@ -53,7 +57,7 @@ def test_what_fails_is_tried_again_soon() -> None:
         if failing:
             raise OSError("disk full")
 
-    maintenance = Maintenance([Duty("fails", 86_400, fail, first_s=0)], clock)
+    maintenance = Maintenance([ScheduledTask("fails", 86_400, fail, first_s=0)], clock)
     for _ in range(9):
         clock.advance_s(maintenance.step())
     assert [after - before for before, after in pairwise(tries)] == [60, 120, 240, 480, 960, 1920, 3600, 3600]
@@ -64,7 +68,7 @@ def test_what_fails_is_tried_again_soon() -> None:
 def test_the_first_time_may_come_sooner() -> None:
     """A duty may be due at once, whatever lies between later times."""
     done = list[str]()
-    maintenance = Maintenance([Duty("a", 10, lambda: done.append("a"), first_s=0)], VirtualClock())
+    maintenance = Maintenance([ScheduledTask("a", 10, lambda: done.append("a"), first_s=0)], VirtualClock())
     assert maintenance.step() == 10
     assert done == ["a"]
 
@@ -72,7 +76,7 @@ def test_the_first_time_may_come_sooner() -> None:
 def test_setting_the_clock_makes_no_duty_due() -> None:
     """Duties go by time that passes."""
     clock, done = VirtualClock(), list[str]()
-    maintenance = Maintenance([Duty("a", 10, lambda: done.append("a"))], clock)
+    maintenance = Maintenance([ScheduledTask("a", 10, lambda: done.append("a"))], clock)
     clock.jump(10**15)
     maintenance.step()
     assert not done
@@ -82,7 +86,7 @@ def test_it_stops_at_once() -> None:
     """A thread that waits for the next duty ends when it is asked to; without duties there is nothing to wait for."""
     did = Event()
     clock = VirtualClock()
-    maintenance = Maintenance([Duty("now", 0, did.set)], clock)
+    maintenance = Maintenance([ScheduledTask("now", 0, did.set)], clock)
     maintenance.start()
     assert did.wait(10)
     maintenance.stop()
@@ -100,7 +104,9 @@ def test_failing_tasks_are_reported_until_they_succeed() -> None:
         if errors:
             raise errors.pop()
 
-    maintenance = Maintenance([Duty("fails", 10, fail), Duty("works", 10, lambda: None)], clock, failing)
+    maintenance = Maintenance(
+        [ScheduledTask("fails", 10, fail), ScheduledTask("works", 10, lambda: None)], clock, failing
+    )
     assert failing == {"fails": False, "works": False}
     for expected in (True, False):
         clock.advance_s(10)

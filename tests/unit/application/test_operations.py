@@ -234,7 +234,7 @@ def test_a_policy_that_a_queue_has_stays() -> None:
     """A trained policy can be removed when no queue decides by it or compares it, and then no queue can have it."""
     made = scene()
     operations, store = made.plane.operations, made.plane.store
-    operations.policies.bring(pack(cluster_policy("mine")), "ada")
+    operations.policies.import_policy(pack(cluster_policy("mine")), "ada")
     for queue in (Queue("q", policy="mine"), Queue("q", shadow="mine")):
         store.commit([Change(put=[queue])])
         with pytest.raises(ConflictError, match="used by queue 'q'"):
@@ -299,7 +299,7 @@ def test_a_policy_of_the_published_kind_says_where_it_does_not_decide() -> None:
     made = scene()
     policies = made.plane.policies
     for clusters in (2, 3):
-        policies.bring(pack(cluster_policy(f"for-{clusters}", clusters=clusters)), "ada")
+        policies.import_policy(pack(cluster_policy(f"for-{clusters}", clusters=clusters)), "ada")
     assert "does not fit there, the fallback decides" in made.plane.overview.policy_warning("for-2")
     warning = "It was trained for 3 clusters, and the fleet has 2: the fallback decides."
     assert made.plane.overview.policy_warning("for-3") == warning

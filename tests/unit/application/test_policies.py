@@ -52,13 +52,13 @@ class Shipped:
 def test_what_is_brought_is_there_for_all_processes() -> None:
     """A policy that one process imported is available to the next on the same store, with the user who imported it."""
     store, file = MemoryStore(), cluster_policy("mine")
-    brought, new = made(store).bring(pack(file), "ada")
-    assert (brought.name, brought.actor, brought.signed_by, new) == ("mine", "ada", None, True)
+    imported, new = made(store).import_policy(pack(file), "ada")
+    assert (imported.name, imported.actor, imported.signed_by, new) == ("mine", "ada", None, True)
     later = made(store)
     assert tried[-1] == pack(file)
     assert later.names() == ["mine", "pilot"]
     assert later.load("mine").digest == file.digest
-    assert later.look_up("mine") == replace(brought, file=later.load("mine"))
+    assert later.look_up("mine") == replace(imported, file=later.load("mine"))
     assert later.look_up("pilot").actor == ""
     (event,) = store.events(0, 10)
     assert (event.kind, event.actor, event.tenant) == ("policy", "ada", "")
@@ -71,10 +71,10 @@ def test_a_policy_is_not_replaced_by_another() -> None:
     """The same file again changes nothing; another of its name is refused, for queues may decide by the first."""
     store = MemoryStore()
     policies = made(store)
-    policies.bring(pack(cluster_policy("mine", seed=1)), "ada")
-    assert policies.bring(pack(cluster_policy("mine", seed=1)), "bob")[1] is False
+    policies.import_policy(pack(cluster_policy("mine", seed=1)), "ada")
+    assert policies.import_policy(pack(cluster_policy("mine", seed=1)), "bob")[1] is False
     with pytest.raises(ConflictError, match="another policy 'mine'"):
-        policies.bring(pack(cluster_policy("mine", seed=2)), "bob")
+        policies.import_policy(pack(cluster_policy("mine", seed=2)), "bob")
     assert [each.actor for each in store.policies()] == ["ada"]
 
 
@@ -83,7 +83,7 @@ def test_names_of_seaways_own_policies_are_taken(name: str) -> None:
     """No one brings a policy under the name of one that comes with Seaway, or removes that."""
     policies = made(MemoryStore())
     with pytest.raises(RejectedError, match="is the name of a built-in policy"):
-        policies.bring(pack(cluster_policy(name)), "ada")
+        policies.import_policy(pack(cluster_policy(name)), "ada")
     with pytest.raises(ConflictError, match="built in"):
         policies.remove(name, "ada")
 
@@ -92,25 +92,25 @@ def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """As all are held in memory, their number has a bound; one that is there may be signed all the same."""
     monkeypatch.setattr(module, "MOST", 1)
     policies = made(MemoryStore())
-    policies.bring(pack(cluster_policy("one")), "ada")
+    policies.import_policy(pack(cluster_policy("one")), "ada")
     with pytest.raises(ConflictError, match="remove one first"):
-        policies.bring(pack(cluster_policy("two")), "ada")
-    policies.bring(pack(sign(cluster_policy("one"), KEY)), "ada")
+        policies.import_policy(pack(cluster_policy("two")), "ada")
+    policies.import_policy(pack(sign(cluster_policy("one"), KEY)), "ada")
     assert policies.look_up("one").signed_by == public_key(KEY)
 
 
 def test_where_keys_are_trusted_others_policies_are_not_used() -> None:
     """Neither what no one signed is taken, nor what was taken before keys were asked for is used; it is shown."""
     store = MemoryStore()
-    made(store).bring(pack(cluster_policy("before")), "ada")
+    made(store).import_policy(pack(cluster_policy("before")), "ada")
     policies = made(store, public_key(KEY))
     with pytest.raises(RejectedError, match="is not signed"):
-        policies.bring(pack(cluster_policy("after")), "ada")
+        policies.import_policy(pack(cluster_policy("after")), "ada")
     assert tried[-1] == pack(cluster_policy("before"))
     with pytest.raises(RejectedError, match="is not signed"):
         policies.load("before")
     assert policies.look_up("before").signed_by is None
-    policies.bring(pack(sign(cluster_policy("before"), KEY)), "ada")
+    policies.import_policy(pack(sign(cluster_policy("before"), KEY)), "ada")
     assert policies.load("before").signature
     assert policies.load("pilot").manifest.name == "pilot"
 
@@ -119,7 +119,7 @@ def test_what_was_removed_is_gone() -> None:
     """A policy is removed that is meant, with all of it, and another of its name may come."""
     store = MemoryStore()
     policies = made(store)
-    policies.bring(pack(cluster_policy("mine", seed=1)), "ada")
+    policies.import_policy(pack(cluster_policy("mine", seed=1)), "ada")
     with pytest.raises(StaleError):
         policies.remove("mine", "bob", lambda _: False)
     policies.remove("mine", "bob", lambda there: there is not None and there.name == "mine")
@@ -127,7 +127,7 @@ def test_what_was_removed_is_gone() -> None:
     assert store.policies() == []
     with pytest.raises(UnknownError):
         policies.remove("mine", "bob")
-    policies.bring(pack(cluster_policy("mine", seed=2)), "ada")
+    policies.import_policy(pack(cluster_policy("mine", seed=2)), "ada")
     assert policies.load("mine").digest == cluster_policy("mine", seed=2).digest
 
 
@@ -151,5 +151,5 @@ def test_what_is_not_known_to_be_stored_is_read_again() -> None:
     assert policies.names() == ["pilot"]
     store.fail_next(after=True)
     with pytest.raises(UnavailableError):
-        policies.bring(pack(cluster_policy("mine")), "ada")
+        policies.import_policy(pack(cluster_policy("mine")), "ada")
     assert policies.names() == ["mine", "pilot"]

@@ -34,16 +34,16 @@ def test_a_taken_port_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     made = Reflecting(HERE, "", lambda: now_s)
     other, todo = taken()
     with other:
-        assert made.heed(todo) == AGAIN_S
+        assert made.apply_assignment(todo) == AGAIN_S
         now_s += 20
-        assert made.heed(todo) == AGAIN_S - 20
+        assert made.apply_assignment(todo) == AGAIN_S - 20
         now_s += 10
-        assert made.heed(todo) == AGAIN_S
+        assert made.apply_assignment(todo) == AGAIN_S
     assert len(caplog.records) == 1
     now_s += AGAIN_S - 1
-    assert made.heed(todo) == 1
+    assert made.apply_assignment(todo) == 1
     now_s += 1
-    assert made.heed(todo) is None
+    assert made.apply_assignment(todo) is None
     made.close()
 
 
@@ -65,8 +65,8 @@ def test_an_agent_without_a_server_tries_again(monkeypatch: pytest.MonkeyPatch) 
     class Watched(Reflecting):
         """Says when it answers."""
 
-        def heed(self, assignment: Assignment | None) -> float | None:
-            again = super().heed(assignment)
+        def apply_assignment(self, assignment: Assignment | None) -> float | None:
+            again = super().apply_assignment(assignment)
             if again is None:
                 answering.set()
             else:

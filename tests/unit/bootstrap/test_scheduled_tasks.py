@@ -9,7 +9,7 @@ from seaway.adapters.sqlalchemy.backups import restore
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Change
 from seaway.application.maintenance import Maintenance
-from seaway.bootstrap.scheduled_tasks import FIRST_BACKUP_S, duties, retention
+from seaway.bootstrap.scheduled_tasks import FIRST_BACKUP_S, retention, scheduled_tasks
 from seaway.bootstrap.settings import DatabaseSettings
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import JobState
@@ -40,7 +40,7 @@ def test_days_become_nanoseconds() -> None:
 def test_zero_means_never(tmp_path: Path) -> None:
     """Anything that is to be done every 0 hours is not done."""
     settings = DatabaseSettings(prune_interval_h=0, backup_interval_h=0)
-    assert duties(settings, MemoryStore(), VirtualClock(), tmp_path, write) == []
+    assert scheduled_tasks(settings, MemoryStore(), VirtualClock(), tmp_path, write) == []
 
 
 def test_old_rows_are_removed(tmp_path: Path) -> None:
@@ -49,7 +49,9 @@ def test_old_rows_are_removed(tmp_path: Path) -> None:
     store.lead("test")
     old = job_record(state=JobState.COMPLETED, ended_ns=clock.now_ns())
     store.commit([Change(insert=[old])])
-    (prune,) = duties(DatabaseSettings(job_retention_days=1, backup_interval_h=0), store, clock, tmp_path, write)
+    (prune,) = scheduled_tasks(
+        DatabaseSettings(job_retention_days=1, backup_interval_h=0), store, clock, tmp_path, write
+    )
     prune.do()
     assert store.job(old.id)
     clock.advance(2 * DAY_NS)
@@ -61,7 +63,7 @@ def test_the_latest_backups_are_stored(tmp_path: Path) -> None:
     """Backups are named by time, whole or not there, and only so many are kept."""
     clock = VirtualClock()
     settings = DatabaseSettings(prune_interval_h=0, backup_retention_count=2)
-    (backup,) = duties(settings, MemoryStore(), clock, tmp_path / "backups", write)
+    (backup,) = scheduled_tasks(settings, MemoryStore(), clock, tmp_path / "backups", write)
     assert backup.first_s == FIRST_BACKUP_S
     for _ in range(4):
         clock.advance(DAY_NS)
@@ -77,7 +79,7 @@ def test_a_backup_that_fails_leaves_the_others(tmp_path: Path) -> None:
         write(path)
         raise UnavailableError("disk full")
 
-    (backup,) = duties(DatabaseSettings(prune_interval_h=0), MemoryStore(), VirtualClock(), tmp_path, fail)
+    (backup,) = scheduled_tasks(DatabaseSettings(prune_interval_h=0), MemoryStore(), VirtualClock(), tmp_path, fail)
     with pytest.raises(UnavailableError):
         backup.do()
     assert not list(tmp_path.iterdir())
@@ -90,7 +92,7 @@ def test_a_restart_does_not_put_a_backup_off(tmp_path: Path) -> None:
     for _ in range(24):  # every eight hours, eight days long
         folder = tmp_path / "backups"
         maintenance = Maintenance(
-            duties(settings, store, clock, folder, lambda path: back_up(database, path, clock.now_ns())), clock
+            scheduled_tasks(settings, store, clock, folder, lambda path: back_up(database, path, clock.now_ns())), clock
         )
         clock.advance_s(FIRST_BACKUP_S)
         maintenance.step()
@@ -107,7 +109,7 @@ def test_what_killed_backups_left_is_removed(tmp_path: Path) -> None:
     retained = ["seaway-20260101T000000Z.backup", "notes.part"]
     for name in gone + retained:
         (tmp_path / name).touch()
-    duties(DatabaseSettings(), MemoryStore(), VirtualClock(), tmp_path, write)
+    scheduled_tasks(DatabaseSettings(), MemoryStore(), VirtualClock(), tmp_path, write)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(retained)
 
 
@@ -116,7 +118,7 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
     (tmp_path / "seaway-20370101T000000Z.backup").touch()
     (tmp_path / "seaway-notes.backup").touch()
     settings = DatabaseSettings(prune_interval_h=0, backup_retention_count=1)
-    (backup,) = duties(settings, MemoryStore(), VirtualClock(), tmp_path, write)
+    (backup,) = scheduled_tasks(settings, MemoryStore(), VirtualClock(), tmp_path, write)
     assert backup.first_s == FIRST_BACKUP_S
     backup.do()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seaway-20260101T000000Z.backup", "seaway-notes.backup"]
@@ -125,7 +127,7 @@ def test_backups_of_a_clock_that_was_set_back_go_first(tmp_path: Path) -> None:
 def test_all_backups_are_stored_if_that_is_wanted(tmp_path: Path) -> None:
     """To keep 0 means to remove none."""
     clock = VirtualClock()
-    (backup,) = duties(
+    (backup,) = scheduled_tasks(
         DatabaseSettings(prune_interval_h=0, backup_retention_count=0), MemoryStore(), clock, tmp_path, write
     )
     for _ in range(9):

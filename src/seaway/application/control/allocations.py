@@ -30,11 +30,11 @@ from seaway.domain.placement import DeviceSlice, Placement
 
 def held_by_orphans(live: LiveCluster) -> list[Attempt]:
     """Return the allocations of orphaned workloads in a cluster, as attempts without policy and tenant."""
-    there = lives(orphan.copy for orphan in live.orphans.values())
+    there = unfinished(orphan.copy for orphan in live.orphans.values())
     return [_attempt(copy, replica) for copy in there for replica in copy.replicas]
 
 
-def lives(workloads: Iterable[Workload]) -> Iterator[Workload]:
+def unfinished(workloads: Iterable[Workload]) -> Iterator[Workload]:
     """Yield the workloads that have not ended, and therefore have allocations."""
     return (copy for copy in workloads if copy.phase not in FINISHED_PHASES)
 
@@ -220,7 +220,7 @@ def held(live: ControlState, cluster: LiveCluster, mine: Own) -> Held:
     )
 
 
-def sum_up(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
+def amounts_of_cluster(cluster: LiveCluster, by_jobs: Held, mine: Own) -> Sums:
     """Return the amounts of the own share of a cluster, allocated to jobs, orphans and unmanaged pods.
 
     Parameters

@@ -419,7 +419,7 @@ class LiveFleet:
             self._held[key] = (replace(held[0], running_ns=running_ns), *held[1:])
             self._reserved_bandwidth.run(key, running_ns)
 
-    def let_go(self, key: Key) -> None:
+    def release_allocation(self, key: Key) -> None:
         """Release the allocation of an attempt, if any."""
         held = self._held.pop(key, None)
         if held:
@@ -427,7 +427,7 @@ class LiveFleet:
             self._reserved_bandwidth.end(key)
             self.version += 1
 
-    def keep_in(self, key: Key, clusters: Set[str]) -> None:
+    def retain_clusters(self, key: Key, clusters: Set[str]) -> None:
         """Release the allocation of an attempt outside the given clusters."""
         attempt, job, booking = self._held[key]
         retained = tuple(each for each in attempt.placements if each.cluster in clusters)

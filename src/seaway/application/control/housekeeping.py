@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.control.allocations import away, everyone, held, own, sum_up
+from seaway.application.control.allocations import amounts_of_cluster, away, everyone, held, own
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.orphans import lacking, loss_text
@@ -408,7 +408,7 @@ class Housekeeping:
     def _lift_exclusion(self, job_id: str) -> None:
         """Allow a job again in the places that rejected it."""
         if job_id in self._state.refusals:
-            self._state.refusals[job_id] = self._state.refusals[job_id].forgiven()
+            self._state.refusals[job_id] = self._state.refusals[job_id].without_exclusions()
             self._state.consider(job_id)
 
     def _collect(self, key: DueKey) -> None:
@@ -447,7 +447,7 @@ class Housekeeping:
 
     def _cluster_sample(self, cluster: LiveCluster, now_ns: int) -> ClusterSample:
         mine = own(self._state, cluster)
-        sums = sum_up(cluster, held(self._state, cluster, mine), mine)
+        sums = amounts_of_cluster(cluster, held(self._state, cluster, mine), mine)
         return ClusterSample(
             at_ns=now_ns,
             cluster=cluster.name,

@@ -68,7 +68,7 @@ WHOLE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _AttemptChanges:
     """Changes of one attempt: clusters that confirmed it, rejected it, lost it, or have no suitable node.
 
     `exposed` has the clusters in which the addresses of its ports changed, and `drift` what others changed in its
@@ -114,7 +114,7 @@ class Observer:
             Result of `orphans.look_up`; None to query it now.
         """
         known = self.orphans.look_up(reports) if known is None else known
-        news: dict[Key, _News] = {}
+        news: dict[Key, _AttemptChanges] = {}
         removed: dict[Key, dict[str, PendingCommand]] = {}
         changes: list[Change] = []
         self._take_inventory(reports)
@@ -134,7 +134,7 @@ class Observer:
     # Answers to commands.
 
     def _answered(
-        self, report: Answered, news: dict[Key, _News], removed: dict[Key, dict[str, PendingCommand]]
+        self, report: Answered, news: dict[Key, _AttemptChanges], removed: dict[Key, dict[str, PendingCommand]]
     ) -> None:
         pending_commands = report.pending_commands
         key = (pending_commands.job_id, pending_commands.attempt)
@@ -175,7 +175,7 @@ class Observer:
         if reported:
             self._state.fleet.tell(*reported.values())
 
-    def _received(self, report: Observation, news: dict[Key, _News], known: Known) -> Iterator[Change]:
+    def _received(self, report: Observation, news: dict[Key, _AttemptChanges], known: Known) -> Iterator[Change]:
         live = self._state.fleet.clusters.get(report.cluster)
         if live is None:
             return
@@ -203,7 +203,7 @@ class Observer:
         for copy in report.changes.workloads:
             self._saw(copy, news, known, complete=report.changes.complete)
 
-    def _find_missing(self, report: Observation, news: dict[Key, _News]) -> None:
+    def _find_missing(self, report: Observation, news: dict[Key, _AttemptChanges]) -> None:
         workloads = report.changes.workloads
         listed = {(copy.job_id, copy.attempt) for copy in workloads if copy.phase is not WorkloadPhase.GONE}
         for key in self._state.by_cluster[report.cluster] - listed:
@@ -211,7 +211,7 @@ class Observer:
             if place not in self._state.pending_commands and self._state.sent_ns.get(place, -1) < report.asked_ns:
                 self._miss(key, report.cluster, news)
 
-    def _miss(self, key: Key, cluster: str, news: dict[Key, _News]) -> None:
+    def _miss(self, key: Key, cluster: str, news: dict[Key, _AttemptChanges]) -> None:
         """Record that a workload of a live attempt is missing, unless it already succeeded."""
         copy = self._state.seen[key].get(cluster)
         attempt = self._state.attempts[key]
@@ -228,7 +228,7 @@ class Observer:
             _of(news, key).missing.add(cluster)
         self._state.seen[key].pop(cluster, None)
 
-    def _saw(self, copy: Workload, news: dict[Key, _News], known: Known, *, complete: bool) -> None:
+    def _saw(self, copy: Workload, news: dict[Key, _AttemptChanges], known: Known, *, complete: bool) -> None:
         key = (copy.job_id, copy.attempt)
         attempt = self._state.attempts.get(key)
         if attempt is None or key not in self._state.by_cluster[copy.cluster]:
@@ -242,7 +242,7 @@ class Observer:
         else:
             self._take(copy, attempt, _of(news, key), complete=complete)
 
-    def _take(self, copy: Workload, attempt: Attempt, news: _News, *, complete: bool) -> None:
+    def _take(self, copy: Workload, attempt: Attempt, news: _AttemptChanges, *, complete: bool) -> None:
         """Apply the current workload of a live attempt. Parts that were observed before and are absent now are missing.
 
         A workload in a complete listing confirms its command, even if another process sent it.
@@ -276,7 +276,7 @@ class Observer:
 
     # Next steps of the job.
 
-    def _apply_verdict(self, key: Key, news: _News) -> Change | None:
+    def _apply_verdict(self, key: Key, news: _AttemptChanges) -> Change | None:
         found = self._state.current(key)
         if found is None:
             return None
@@ -301,7 +301,7 @@ class Observer:
         return self._drifted(job, attempt, missing) if missing else self._progressed(job, attempt, news, phases)
 
     def _progressed(
-        self, job: JobRecord, attempt: Attempt, news: _News, phases: list[WorkloadPhase | None]
+        self, job: JobRecord, attempt: Attempt, news: _AttemptChanges, phases: list[WorkloadPhase | None]
     ) -> Change | None:
         now_ns = self._state.clock.now_ns()
         change = Change(delete=list(news.confirmed.values()))
@@ -520,7 +520,7 @@ class Observer:
         for copy in failed:
             self._state.stages.became(attempt, (copy.cluster,), Deployed.STRUCK if copy in struck else Deployed.FAILED)
         reason = next((copy.reason for copy in struck or failed if copy.reason), Reason("replica_failed"))
-        if change := self._without_struck(job, attempt, failed, reason):
+        if change := self._without_failed(job, attempt, failed, reason):
             return change
         job = job if struck else replace(job, failures=job.failures + 1)
         if struck or job.spec.restarts:
@@ -540,7 +540,7 @@ class Observer:
             change.add(ending(attempt, reason, now_ns))
         return change
 
-    def _without_struck(
+    def _without_failed(
         self, job: JobRecord, attempt: Attempt, failed: Sequence[Workload], reason: str
     ) -> Change | None:
         """Let an elastic job continue without the replicas that failed with their nodes or devices.
@@ -621,7 +621,7 @@ class Observer:
         """Exclude places of a job for a while, and return how often it was rejected."""
         demand = job.spec.job(job.id, self._state.clusters_of(job.spec.queue)).demand
         before = self._state.refusals.get(job.id, NEVER_REFUSED)
-        after = before.once_more(demand, placements, set(unfit), self._state.fleet.snapshot)
+        after = before.with_rejection(demand, placements, set(unfit), self._state.fleet.snapshot)
         self._state.refusals[job.id] = after
         self._state.deadlines.in_seconds(self._state.settings.exclusion_period_s, Due.FORGIVE, (job.id, 0, ""))
         return after.times
@@ -716,9 +716,9 @@ def without_leaving(placements: Iterable[Placement], clusters: Collection[str]) 
     return tuple(sorted(retained, key=lambda each: each.replica))
 
 
-def _of(news: dict[Key, _News], key: Key) -> _News:
+def _of(news: dict[Key, _AttemptChanges], key: Key) -> _AttemptChanges:
     if key not in news:
-        news[key] = _News({}, {}, set(), set(), {}, set(), {})
+        news[key] = _AttemptChanges({}, {}, set(), set(), {}, set(), {})
     return news[key]
 
 

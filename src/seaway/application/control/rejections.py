@@ -53,11 +53,11 @@ class Refusals:
         said = [Reason(f"count_of_{kind}s", count=count) for kind, count in counts.items() if count]
         return Reason("avoids", places=both(*said)) if said else ""
 
-    def forgiven(self) -> Refusals:
+    def without_exclusions(self) -> Refusals:
         """Return the state after the exclusion period: the count stays, the places are dropped."""
         return Refusals(self.times)
 
-    def once_more(
+    def with_rejection(
         self, demand: Demand, refused: Iterable[Placement], unfit: Collection[str], snapshot: Snapshot
     ) -> Refusals:
         """Return the state after one more rejection.

@@ -39,7 +39,7 @@ _Window = tuple[int, tuple[tuple[int, int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _TriggerResult:
     """Number of replicas of a trigger, and its reason, one clause."""
 
     trigger: Trigger
@@ -229,13 +229,13 @@ class Scaler:
         attempt = found[1] if found else None
         if job.state is JobState.RUNNING and attempt is None:
             return
-        said, problems = list[_Said](), list[str]()
+        said, problems = list[_TriggerResult](), list[str]()
         for at, each in enumerate(job.spec.scale):
             number, why = self._number(job, attempt, at, each, depth)
             if number is None:
                 problems.append(why)
                 number = job.spec.max_replicas if each.limits else job.spec.replicas
-            said.append(_Said(each, self._settled((job.id, at), each, number, job.spec.replicas), why))
+            said.append(_TriggerResult(each, self._settled((job.id, at), each, number, job.spec.replicas), why))
         if (problem := "; ".join(problems)) != self._problems.get(job.id, ""):
             self._problems[job.id] = problem
             if problem:

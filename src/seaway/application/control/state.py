@@ -465,7 +465,7 @@ class ControlState:
         for cluster in attempt.clusters:
             if cluster not in owed:
                 self._give_back(cluster, key)
-        self.fleet.keep_in(key, owed)
+        self.fleet.retain_clusters(key, owed)
         if not owed:
             self.done.add(key)
             self.tree.release(key)
@@ -490,7 +490,7 @@ class ControlState:
         self.done.discard(key)
         self.unread_logs.discard(key)
         self.tree.release(key)
-        self.fleet.let_go(key)
+        self.fleet.release_allocation(key)
         if key[0] in self.paired:
             self.consider(self.jobs[key[0]].other)
         self._note_size(key[0])

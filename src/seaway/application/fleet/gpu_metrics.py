@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from seaway.application.control.allocations import everyone, lives, own
+from seaway.application.control.allocations import everyone, own, unfinished
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.loop import Controller
 from seaway.application.ports.usage import NodeUsage, usage_of
@@ -49,7 +49,7 @@ class GpuMetrics:
         held: defaultdict[str, list[Holding]] = defaultdict(list)
         for attempt, copy in attempts_in(self._controller, live.name, keys, PART):
             _add_attempt(held, attempt, copy, live.name)
-        for copy in lives(orphans):
+        for copy in unfinished(orphans):
             for replica in copy.replicas:
                 _add(held, "", _pod_of(replica, copy.name), replica.slices, replica.holders)
         for pod in (*others, *mine.guests):

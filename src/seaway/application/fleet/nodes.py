@@ -6,7 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from seaway.application.control.allocations import Own, everyone, held, held_by_orphans, lives, own, sum_up
+from seaway.application.control.allocations import (
+    Own,
+    amounts_of_cluster,
+    everyone,
+    held,
+    held_by_orphans,
+    own,
+    unfinished,
+)
 from seaway.application.control.attempt_totals import Held
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.loop import Controller
@@ -159,7 +167,7 @@ PART = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class _ClusterContext:
     """Properties of a cluster, computed once for all its nodes.
 
     Attributes
@@ -242,7 +250,7 @@ class FleetViews:
 
     def look(self, columns: Columns, nodes: Sequence[int]) -> Iterator[NodeView]:
         """Yield the current views of nodes, given by their indices, computed on demand."""
-        around: dict[str, _Around | None] = {}
+        around: dict[str, _ClusterContext | None] = {}
         for first in range(0, len(nodes), PART):
             yield from self._part(columns, nodes[first : first + PART], around)
 
@@ -253,7 +261,9 @@ class FleetViews:
         there = {each.uuid: each for node in nodes for each in node.devices}
         return [there[uuid] for _, uuid in wanted if uuid in there]
 
-    def _part(self, columns: Columns, nodes: Sequence[int], around: dict[str, _Around | None]) -> Iterator[NodeView]:
+    def _part(
+        self, columns: Columns, nodes: Sequence[int], around: dict[str, _ClusterContext | None]
+    ) -> Iterator[NodeView]:
         named = [(columns.clusters[columns.cluster_of[at]], columns.nodes[at]) for at in nodes]
         with self._controller.lock:
             for cluster in {cluster for cluster, _ in named} - around.keys():
@@ -269,7 +279,7 @@ class FleetViews:
             others = [*pods, *each.guests.get(node.name, ())]
             yield node_view(each.live.name, node, held, others, cordon, each.closed, each.measured.get(node.name))
 
-    def _around(self, cluster: str) -> _Around | None:
+    def _around(self, cluster: str) -> _ClusterContext | None:
         """Return the properties that all nodes of a cluster share; None for a removed cluster."""
         live = self._controller.live
         reported = live.fleet.clusters.get(cluster)
@@ -277,7 +287,7 @@ class FleetViews:
             return None
         closed = closed_cluster(reported, live.fleet.cordon_of(cluster))
         guests = own(live, reported).guests if cluster in live.fleet.duplicates() else ()
-        return _Around(
+        return _ClusterContext(
             reported, closed, _orphans(reported), _by_node(guests), usage_of(cluster, self._controller.backends)
         )
 
@@ -298,7 +308,9 @@ class FleetViews:
 
 def _orphans(cluster: LiveCluster) -> Mapping[str, Sequence[Holder]]:
     found: defaultdict[str, list[Holder]] = defaultdict(list)
-    replicas = [each for copy in lives(orphan.copy for orphan in cluster.orphans.values()) for each in copy.replicas]
+    replicas = [
+        each for copy in unfinished(orphan.copy for orphan in cluster.orphans.values()) for each in copy.replicas
+    ]
     for attempt, seen in zip(held_by_orphans(cluster), replicas, strict=True):
         for placement in attempt.placements:
             found[placement.node].append(Holder(attempt, placement, seen))
@@ -321,7 +333,7 @@ def _cluster(
     orphans: tuple[str, ...],
     gateway: str,
 ) -> ClusterView:
-    reported, sums = live.cluster, sum_up(live, by_jobs, mine)
+    reported, sums = live.cluster, amounts_of_cluster(live, by_jobs, mine)
     return ClusterView(
         name=live.name,
         state=live.state,

@@ -236,7 +236,7 @@ class FleetSearch:
             _amount(columns.core_milli[known], state.free_core_milli[known]),
             int(state.free_memory_mib[ready].sum()),
             len(at) - len(known),
-            _fullness(columns.memory_mib[known], state.free_memory_mib[known]),
+            _use_histogram(columns.memory_mib[known], state.free_memory_mib[known]),
         )
 
     def models(self, cluster: str = "") -> list[ModelView]:
@@ -327,7 +327,7 @@ def _amount(total: Numbers, free: Numbers) -> Amount:
     return Amount(whole, whole - int(free.sum()))
 
 
-def _fullness(total: Numbers, free: Numbers) -> tuple[int, ...]:
+def _use_histogram(total: Numbers, free: Numbers) -> tuple[int, ...]:
     taken = np.clip(total - free, 0, total)
     tenths = -(-taken * TENTHS // np.maximum(total, 1))
     return tuple(np.bincount(tenths, minlength=TENTHS + 1).tolist())

@@ -104,7 +104,7 @@ class ActivePaths:
         chosen, taken, found = self.chosen(), self.taken(), {}
         for pair in choices(config):
             ends = pair.source, pair.target
-            wanted = chosen.get(ends) or liked_best(pair)
+            wanted = chosen.get(ends) or default_path(pair)
             if pair.source in follow and taken.get(ends) == wanted:
                 found[ends] = wanted
         return found
@@ -131,7 +131,7 @@ class ActivePaths:
         pairs = config.pairs_from(require_gateway(config, source)) if config else ()
         chosen = self.chosen()
         return {
-            pair.target: chosen.get((source, pair.target)) or liked_best(pair)
+            pair.target: chosen.get((source, pair.target)) or default_path(pair)
             for pair in pairs
             if not pair.load_balance
         }
@@ -216,7 +216,7 @@ class ActivePaths:
             follower(taken)
 
 
-def liked_best(pair: Pair) -> str:
+def default_path(pair: Pair) -> str:
     """Return the default path of a pair: the first one with the largest weight."""
     return max(pair.paths, key=lambda path: path.weight).name
 

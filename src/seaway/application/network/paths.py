@@ -78,7 +78,7 @@ def choose(
     waiting
         Waiting jobs for the pair, in order.
     """
-    merits = {path.name: _merits(path, running, waiting) for path in paths}
+    merits = {path.name: _rank_of(path, running, waiting) for path in paths}
     best = max(merits, key=merits.__getitem__)  # the first of equals
     if best == current or current not in merits:
         return Choice(best, Reason("serves_first"))
@@ -103,15 +103,15 @@ def serving_gateway(gateways: Sequence[str], current: str, answers: Mapping[str,
     return next((each for each in gateways if answers.get(each)), current)
 
 
-_Merits = tuple[bool, int, tuple[bool, ...]]
+_Rank = tuple[bool, int, tuple[bool, ...]]
 """Merits of a path: response, number of running jobs that it serves, and waiting jobs that it serves."""
 
 
-def _merits(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Merits:
+def _rank_of(path: Measured, running: Sequence[NetworkNeed], waiting: Sequence[PathRequest]) -> _Rank:
     return path.answers, sum(map(path.meets, running)), tuple(path.meets(request.need) for request in waiting)
 
 
-def _better(path: str, best: _Merits, now: _Merits, current: str, waiting: Sequence[PathRequest]) -> Choice:
+def _better(path: str, best: _Rank, now: _Rank, current: str, waiting: Sequence[PathRequest]) -> Choice:
     """Return the choice of a path, with its advantage over the current path as the reason."""
     if best[0] != now[0]:
         return Choice(path, Reason("no_answer_of", name=current))

@@ -113,7 +113,7 @@ def _without_own(controller: Controller, reserved: Snapshot, job_id: str) -> Sna
     if entry is None or not reservations.own(entry):
         return reserved
     copy = reserved.copy()
-    reservations.lift_own(entry, copy)
+    reservations.release_own(entry, copy)
     return copy
 
 

@@ -112,7 +112,7 @@ def import_policy(context: typer.Context, file: File, name: NewName = "", remote
     if name and name != read.manifest.name:
         read = _renamed(read, name)
     with store_of(context, remote=remote) as store:
-        where = store.bring(read)
+        where = store.import_policy(read)
     typer.echo(f"policy {read.manifest.name} is stored {where}; digest {read.digest}")
 
 

@@ -39,7 +39,7 @@ class PolicyStore(Protocol):
     def content(self, name: str) -> bytes:
         """Return the file of a policy."""
 
-    def bring(self, file: PolicyFile) -> str:
+    def import_policy(self, file: PolicyFile) -> str:
         """Store a policy; return its location as text for people."""
 
     def remove(self, name: str) -> None:
@@ -93,7 +93,7 @@ class ServerStore:
 
         return self._client.send(export_policy(name))
 
-    def bring(self, file: PolicyFile) -> str:
+    def import_policy(self, file: PolicyFile) -> str:
         """Upload a policy."""
         from seaway.client.calls.policies import import_policy
         from seaway.learning.policies.file import pack
@@ -143,7 +143,7 @@ class HereStore:
             raise RejectedError(f"policy {name!r} is a heuristic and has no file: only trained policies have one")
         return pack(_loaded(name))
 
-    def bring(self, file: PolicyFile) -> str:
+    def import_policy(self, file: PolicyFile) -> str:
         """Write a policy to the data folder."""
         from seaway.learning.policies.file import write_policy
         from seaway.learning.policies.library import ShippedLibrary

@@ -31,14 +31,14 @@ from seaway.application.clusters import ClusterNames
 from seaway.application.fleet import log_storage
 from seaway.application.fleet.gpu_use import INTERVAL_S
 from seaway.application.fleet.log_storage import LogStorage
-from seaway.application.maintenance import Duty, Maintenance
+from seaway.application.maintenance import Maintenance, ScheduledTask
 from seaway.application.ports.clock import SystemClock
 from seaway.bootstrap.cluster_join import joined
 from seaway.bootstrap.clusters import Kind, make_clusters
 from seaway.bootstrap.control_plane import ControlPlane, make_bearer, make_plane
 from seaway.bootstrap.data import DataFolder
 from seaway.bootstrap.policies import warm_up
-from seaway.bootstrap.scheduled_tasks import S_PER_H, duties
+from seaway.bootstrap.scheduled_tasks import S_PER_H, scheduled_tasks
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.workdirs import make_workdirs
 from seaway.cli.serving.leader import LeaderSession, LedSession
@@ -232,12 +232,14 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     back_up = partial(backup, url)
     maintenance = Maintenance(
         [
-            *duties(settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())),
-            Duty("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
+            *scheduled_tasks(
+                settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())
+            ),
+            ScheduledTask("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
-            Duty("last uses", USE_S, plane.access.store_uses),
-            Duty("workdirs", S_PER_H, workdirs.collect),
-            Duty("costs", S_PER_H, plane.overview.costs.by_lane, FIRST_COSTS_S),
+            ScheduledTask("last uses", USE_S, plane.access.store_uses),
+            ScheduledTask("workdirs", S_PER_H, workdirs.collect),
+            ScheduledTask("costs", S_PER_H, plane.overview.costs.by_lane, FIRST_COSTS_S),
         ],
         clock,
         plane.overview.failing_tasks,
@@ -253,13 +255,13 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         clusters.close()
 
 
-def _log_storage(limit_mib: int, folder: Path, plane: ControlPlane) -> list[Duty]:
+def _log_storage(limit_mib: int, folder: Path, plane: ControlPlane) -> list[ScheduledTask]:
     """Return the task that stores logs of ended jobs; empty if it is off."""
     if not limit_mib:
         return []
     plane.overview.archive = archive = LogFiles(folder, limit_mib)
     storage = LogStorage(plane.overview, plane.store, archive, plane.controller)
-    return [Duty("job_logs", log_storage.INTERVAL_S, storage.run)]
+    return [ScheduledTask("job_logs", log_storage.INTERVAL_S, storage.run)]
 
 
 @contextmanager

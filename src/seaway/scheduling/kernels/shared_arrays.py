@@ -128,12 +128,12 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
     return context.get_dummy_value()
 
 
-def _lent_type(kind: types.Type) -> types.Type:
+def _borrowed_type(kind: types.Type) -> types.Type:
     """Return the result type of `borrowed` for an argument type."""
     if isinstance(kind, types.Array):
         return Borrowed(kind.dtype, kind.ndim)
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
-        return types.NamedTuple([_lent_type(member) for member in kind], kind.instance_class)
+        return types.NamedTuple([_borrowed_type(member) for member in kind], kind.instance_class)
     return kind
 
 
@@ -141,13 +141,13 @@ def _lent(context: Any, builder: Any, kind: types.Type, value: ir.Value) -> ir.V
     """Return the result of `borrowed` for a value."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value=value)
-        table = create_struct_proxy(_lent_type(kind))(context, builder)
+        table = create_struct_proxy(_borrowed_type(kind))(context, builder)
         table.data = array.data
         table.shape = array.shape
         return table._getvalue()  # noqa: SLF001
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         members = [_lent(context, builder, member, builder.extract_value(value, at)) for at, member in enumerate(kind)]
-        return context.make_tuple(builder, _lent_type(kind), members)
+        return context.make_tuple(builder, _borrowed_type(kind), members)
     return value
 
 
@@ -156,7 +156,7 @@ def _borrowed(_typing: Any, argument: types.Type) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> ir.Value:
         return _lent(context, builder, argument, args[0])
 
-    return _lent_type(argument)(argument), codegen
+    return _borrowed_type(argument)(argument), codegen
 
 
 borrowed: Any = _borrowed

@@ -66,10 +66,10 @@ def bandwidth_reason_codes(cycle: Cycle) -> Codes:
     line = cycle.snapshot.demands.arrays.amounts[cycle.demand_index]
     targets = arrays.clusters[CLUSTER_GATEWAY]
     source, mbps = line[DEMAND_GATEWAY], line[DEMAND_BANDWIDTH]
-    owes = (arrays.clusters_open[CLUSTERS_RESERVED] == 0) & ((targets < 0) | (mbps > 0))
+    is_below_share = (arrays.clusters_open[CLUSTERS_RESERVED] == 0) & ((targets < 0) | (mbps > 0))
     codes = np.zeros(len(targets), np.uint8)
-    codes[owes & (free_bandwidth(arrays, source, targets) < mbps)] = INTERFACE
-    codes[owes & ((targets < 0) | (arrays.bandwidth[source, targets] < mbps))] = BANDWIDTH
+    codes[is_below_share & (free_bandwidth(arrays, source, targets) < mbps)] = INTERFACE
+    codes[is_below_share & ((targets < 0) | (arrays.bandwidth[source, targets] < mbps))] = BANDWIDTH
     return codes
 
 

@@ -130,7 +130,7 @@ def fragmentation(params: FgdParams, fleet: FleetArrays, n: int, cpu: int) -> tu
 
 
 @compiled
-def with_wholes(params: FgdParams, line: int, total: int, whole: int) -> int:
+def less_whole_devices(params: FgdParams, line: int, total: int, whole: int) -> int:
     """Return `total` less what jobs with several devices can use of `whole` idle devices."""
     return total - WHOLE_MILLI * whole * params.whole[line, min(whole, params.whole.shape[1] - 1)]
 
@@ -169,7 +169,7 @@ def score_on_device(
     after = max(free - share_asked(fleet, demands, k, d), 0)
     total = rest - unusable(params, line, free) + unusable(params, line, after)
     left = whole - (free == WHOLE_MILLI) + (after == WHOLE_MILLI)
-    return gain_score(params, before - with_wholes(params, line, total, left))
+    return gain_score(params, before - less_whole_devices(params, line, total, left))
 
 
 @compiled
@@ -190,7 +190,7 @@ def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
     steps = params.cpu_steps.shape[0] + 1
     kind = params.kind[n]
     had, whole = fragmentation(params, fleet, n, fleet.nodes[NODE_CPU_FREE, n])
-    before = with_wholes(
+    before = less_whole_devices(
         params, kind * steps + steps_reached(params.cpu_steps, fleet.nodes[NODE_CPU_FREE, n]), had, whole
     )
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
@@ -198,7 +198,7 @@ def frag_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: 
     line = kind * steps + steps_reached(params.cpu_steps, cpu)
     gpus = demands.amounts[k, DEMAND_GPUS]
     if gpus == 0:
-        return gain_score(params, before - with_wholes(params, line, rest, whole))
+        return gain_score(params, before - less_whole_devices(params, line, rest, whole))
     if gpus > 1:
         return several_score(params, fleet, demands, k, n, before, rest, whole)
     best, last = -1, -1
@@ -233,7 +233,7 @@ def several_score(
         after = max(free - share_asked(fleet, demands, k, d), 0)
         rest += unusable(params, line, after) - unusable(params, line, free)
         whole += (after == WHOLE_MILLI) - (free == WHOLE_MILLI)
-    return gain_score(params, before - with_wholes(params, line, rest, whole))
+    return gain_score(params, before - less_whole_devices(params, line, rest, whole))
 
 
 @compiled
@@ -243,7 +243,7 @@ def device_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k
     steps = params.cpu_steps.shape[0] + 1
     free = fleet.nodes[NODE_CPU_FREE, n]
     had, whole = fragmentation(params, fleet, n, free)
-    before = with_wholes(params, params.kind[n] * steps + steps_reached(params.cpu_steps, free), had, whole)
+    before = less_whole_devices(params, params.kind[n] * steps + steps_reached(params.cpu_steps, free), had, whole)
     rest, whole = fragmentation(params, fleet, n, free - demands.amounts[k, DEMAND_CPU])
     return score_on_device(params, fleet, demands, k, n, d, before, rest, whole)
 

@@ -110,7 +110,7 @@ class PoolShares:
             room = sum(self.of_parts.get((usable, each), 0.0) for each in usable)
             self.of_leaves.update(_gains({leaf: (sum(leaves[leaf].values()), found[leaf]) for leaf in members}, room))
 
-    def takes_part(self, node: QueueNode, kind: Wanted) -> bool:
+    def participates(self, node: QueueNode, kind: Wanted) -> bool:
         """Report whether jobs of a kind in a queue take part in the division."""
         return node in self.entitlements.usable and self.counts(kind)
 
@@ -133,11 +133,11 @@ class PoolShares:
         self.of_leaves[leaf] -= sizes[best]
         return self.names(sizes.keys() - {best}) if fitting else NONE
 
-    def owes(self, leaf: QueueNode) -> bool:
+    def is_below_share(self, leaf: QueueNode) -> bool:
         """Report whether a queue has less than its share."""
         return sum(self.held(leaf, past=True).values()) < self.entitlements.shares[leaf]
 
-    def others_need(self, leaf: QueueNode, kind: Wanted) -> frozenset[str]:
+    def models_for_others(self, leaf: QueueNode, kind: Wanted) -> frozenset[str]:
         """Return the models that a waiting job leaves to other queues if it gets a reservation."""
         usable, models = self.entitlements.usable[leaf], self.usable(kind)
         held = [self.held(each, past=True) for each, of in self.entitlements.usable.items() if of == usable]

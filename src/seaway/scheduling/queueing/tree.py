@@ -897,9 +897,9 @@ class QueueTree:
                 reserved = self._reserved(holder, name, job) if holder.claimed else 0
                 if requested and holder.use.amount(name) + reserved + requested > most:
                     return LimitHit.of(holder, name, requested, reserved)
-        return self._hit_of_lenders(owner, amounts, job)
+        return self._lender_limit_hit(owner, amounts, job)
 
-    def _hit_of_lenders(self, owner: Owner, amounts: Amounts, job: str) -> LimitHit | None:
+    def _lender_limit_hit(self, owner: Owner, amounts: Amounts, job: str) -> LimitHit | None:
         """Return the resource of which the pool has too little beside what queues keep for their own jobs."""
         holders = self._holders_of(owner)
         pool = holders.pool

@@ -206,7 +206,7 @@ class Queued:
         """Return the pool and queue of a group of jobs; None if it takes no part in the division of models."""
         node, wanted = self._tree.node(self._lane_of[group][0]), self._wanted[self._kind_of[group]]
         pool = self._shares.get(node.queue.pool)
-        return (pool, node, wanted) if pool and pool.takes_part(node, wanted) else None
+        return (pool, node, wanted) if pool and pool.participates(node, wanted) else None
 
     def _waits_for_others(self, group: int, moment: _Moment) -> bool:
         """Report whether jobs wait until all queues have started jobs within their parts of GPU models."""
@@ -438,7 +438,7 @@ class Queued:
     def _reserve(self, number: int, moment: _Moment) -> None:
         """Reserve the earliest start of a job that does not fit, if only other jobs prevent it."""
         known = self._share_of(self._groups[number])
-        if not self._is_limited(number) and (known is None or known[0].owes(known[1])):
+        if not self._is_limited(number) and (known is None or known[0].is_below_share(known[1])):
             moment.reserve(self._backfill(number), number, self._queue(number))
 
     def _is_limited(self, number: int) -> bool:

@@ -117,7 +117,7 @@ def test_a_job_that_takes_the_place_of_another_is_not_counted_twice() -> None:
     at_s = 20
     for number in range(2, 6):
         assert others(made, 300, at_s, at_s - 10) == 0
-        made.let_go(("job", number - 1))
+        made.release_allocation(("job", number - 1))
         running(made, 300, number=number, since_s=at_s + 1)
         assert others(made, 300, at_s + 1, at_s - 9) == 300
         at_s += 20
@@ -128,12 +128,12 @@ def test_what_goes_on_after_a_job_ended_is_others() -> None:
     made = live(network_snapshot())
     running(made, 300, since_s=0)
     assert others(made, 300, 20, 10) == 0
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
     others(made, 300, 21, 10)
     running(made, 300, number=2, since_s=22)
     assert others(made, 300, 35, 21) == 300
     assert made.settling
-    made.let_go(("job", 2))
+    made.release_allocation(("job", 2))
     assert others(made, 300, 80, 70) == 300
 
 
@@ -219,7 +219,7 @@ def test_what_was_promised_and_given_back_counts_as_traffic_until_it_ends() -> N
     made = live(network_snapshot())
     running(made, 400)
     made.connect((), (), network_snapshot(site_out=400, gateway_in=400))
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
     made.connect((), (), network_snapshot(site_out=400, gateway_in=400))
     assert made.links[0].used_mbps == 400
 

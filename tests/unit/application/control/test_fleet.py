@@ -97,8 +97,8 @@ def test_what_an_attempt_holds_is_taken_until_it_lets_go() -> None:
     assert not fits(made)
     same(made)
     version = made.version
-    made.let_go(("job", 1))
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
+    made.release_allocation(("job", 1))
     assert made.version == version + 1
     assert fits(made) == "beta/node-0"
     same(made)
@@ -141,7 +141,7 @@ def test_a_node_that_changes_keeps_what_it_holds() -> None:
     ):
         made.tell(replace(ALPHA, nodes=nodes))
         assert fits(made, gpus=2) == ""
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
     assert fits(made, gpus=2) == "alpha/node-0"
 
 
@@ -269,7 +269,7 @@ def test_allocations_on_a_device_that_moved_is_held_where_it_is_now() -> None:
     made.tell(without(ALPHA))
     made.tell(with_moved(BETA))
     assert fits(made, gpus=2) == ""
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
     assert fits(made, gpus=2) == "beta/new"
     alike(made)
 
@@ -355,7 +355,7 @@ def test_a_cluster_that_left_is_forgotten() -> None:
     hold(made, held(cluster="beta"))
     made.know(["alpha"], 5)
     assert [each.name for each in made.fleet().clusters] == ["alpha"]
-    made.let_go(("job", 1))
+    made.release_allocation(("job", 1))
     same(made)
 
 

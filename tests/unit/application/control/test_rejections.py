@@ -77,7 +77,7 @@ def test_a_job_may_return_to_where_it_was_refused() -> None:
 def test_devices_are_refused_apart_from_their_node() -> None:
     """A device that a node did not provide does not affect the node's others."""
     placement = Placement("job", 0, "alpha", "a0", (DeviceSlice("GPU-1", 1, 1),))
-    made = Refusals().once_more(ONE_GPU, [placement], set(), Snapshot(two_and_two()))
+    made = Refusals().with_rejection(ONE_GPU, [placement], set(), Snapshot(two_and_two()))
     assert made == Refusals(1, frozenset({"GPU-1"}))
 
 
@@ -86,9 +86,9 @@ def test_what_the_job_was_stored_from_before_still_counts() -> None:
     snapshot = Snapshot(two_and_two())
     made = Refusals()
     for at in (("beta", "b0"), ("alpha", "a1"), ("alpha", "a0")):
-        made = made.once_more(PLAIN, [Placement("job", 0, *at)], set(), snapshot)
+        made = made.with_rejection(PLAIN, [Placement("job", 0, *at)], set(), snapshot)
     assert made == Refusals(3, places=frozenset({("beta", "b0"), ("alpha", "a1"), ("alpha", "a0")}))
-    last = made.once_more(PLAIN, [Placement("job", 0, "beta", "b1")], {"beta"}, snapshot)
+    last = made.with_rejection(PLAIN, [Placement("job", 0, "beta", "b1")], {"beta"}, snapshot)
     assert last == Refusals(4, places=made.places)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seaway.application.control.allocations import Own, sum_up
+from seaway.application.control.allocations import Own, amounts_of_cluster
 from seaway.application.control.attempt_totals import Held
 from seaway.application.control.device_claims import DuplicateDevices
 from seaway.domain.deployment import UnmanagedPod
@@ -39,7 +39,7 @@ def test_pods_of_others_use_gpus_by_their_larger_share() -> None:
     """A slice of half the memory without cores counts as half a GPU; a pod without slices as none."""
     made = live(BETA)
     made.occupy("beta", [pod("a", core_milli=0), UnmanagedPod("b", "node-0")], complete=True)
-    sums = sum_up(made.clusters["beta"], Held(), Own(BETA.nodes, DuplicateDevices()))
+    sums = amounts_of_cluster(made.clusters["beta"], Held(), Own(BETA.nodes, DuplicateDevices()))
     assert (sums.gpus_used_milli, sums.gpu_milli.used) == (500, 0)
 
 

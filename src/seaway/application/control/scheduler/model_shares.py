@@ -108,19 +108,19 @@ class ModelShares:
             self.defer([entry])
         return left
 
-    def owes(self, entry: Entry) -> bool:
+    def is_below_share(self, entry: Entry) -> bool:
         """Report whether the queue of a job has less than its share."""
         if (known := self._of(entry)) is None:
             return True
         pool, leaf = known
-        return pool.owes(leaf)
+        return pool.is_below_share(leaf)
 
-    def others_need(self, entry: Entry) -> frozenset[str]:
+    def models_for_others(self, entry: Entry) -> frozenset[str]:
         """Return the models that a waiting job leaves to other queues if it gets a reservation."""
         if (known := self._of(entry)) is None:
             return NONE
         pool, leaf = known
-        return pool.others_need(leaf, entry.kind)
+        return pool.models_for_others(leaf, entry.kind)
 
     def _of(self, entry: Entry) -> tuple[PoolShares, QueueNode] | None:
         """Return the pool and queue of a job; None if it takes no part in the division."""
@@ -128,7 +128,7 @@ class ModelShares:
             return None
         node = self._state.tree.node(entry.queue)
         pool = self._pools.get(node.queue.pool)
-        return (pool, node) if pool and pool.takes_part(node, entry.kind) else None
+        return (pool, node) if pool and pool.participates(node, entry.kind) else None
 
     def _pool(self, name: str) -> PoolShares | None:
         """Return the entitlements in a pool; None if they do not apply."""

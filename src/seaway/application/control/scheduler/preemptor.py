@@ -322,7 +322,7 @@ class Preemptor:
             Running jobs that may be displaced.
         """
         snapshot = self._state.fleet.snapshot.copy()
-        self._reservations.lift_own(entry, snapshot)
+        self._reservations.release_own(entry, snapshot)
         for booking in filter(None, (each.booking for each in yielding)):
             booking.copy().release(snapshot)
         with self._as_if_done(snapshot, yielding):

@@ -183,7 +183,7 @@ class Reservations:
         would reserve the same place.
         """
         searched = (entry.lane, entry.kind) not in self._infeasible and entry.kind not in self._paused
-        return searched and self._model_shares.owes(entry)
+        return searched and self._model_shares.is_below_share(entry)
 
     def own(self, entry: Entry) -> str:
         """Return the key of the reservation that belongs to a job; empty if none does."""
@@ -220,7 +220,7 @@ class Reservations:
             if reservation.booking and self.current():
                 reservation.booking.copy().release(copy)
 
-    def lift_own(self, entry: Entry, copy: Snapshot) -> None:
+    def release_own(self, entry: Entry, copy: Snapshot) -> None:
         """Release the reservation of a job, if it has one, on a copy of the live snapshot."""
         own = self._made.get(self.own(entry))
         if own and own.booking and self.current():
@@ -253,13 +253,13 @@ class Reservations:
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
         return (
-            self.makes_more(entry.queue)
+            self.may_reserve_more(entry.queue)
             and not self.of_claim(entry.record.id)
             and self._may_reserve(entry)
             and not self._is_behind_others(entry)
         )
 
-    def makes_more(self, queue: str) -> bool:
+    def may_reserve_more(self, queue: str) -> bool:
         """Report whether a job of a queue can still get a reservation in this cycle."""
         node = self._state.tree.node(queue).queue
         return (
@@ -323,7 +323,7 @@ class Reservations:
         """End running jobs on a copy until the job fits."""
         found = ((ends_ns, self._state.fleet.booking(key)) for ends_ns, key in self.ends())
         ends = [(ends_ns, booking.copy()) for ends_ns, booking in found if booking]
-        job = self._state.allowed(entry, self._model_shares.others_need(entry))
+        job = self._state.allowed(entry, self._model_shares.models_for_others(entry))
         return earliest_place(copy, job, self._profile(entry.queue), ends)
 
     def ends(self) -> list[tuple[int, Key]]:

@@ -613,7 +613,7 @@ class Scheduler:
 
     def _skips_in_any_order(self, entry: Entry) -> bool:
         """Report whether no job of a queue is tried only for a reservation, for which their order would count."""
-        return not self.reservations.makes_more(entry.queue)
+        return not self.reservations.may_reserve_more(entry.queue)
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""

@@ -70,10 +70,10 @@ from seaway.scheduling.policies.seaway.kernel import (
     SeawayParams,
     cell_after,
     cell_cost,
+    current_worth,
     follow,
     served_share,
     value_on_device,
-    worth_now,
 )
 
 Float32 = NDArray[np.float32]
@@ -268,7 +268,7 @@ def write_device_features(
 
     Return their value, and the number of idle devices.
     """
-    worth, idle = worth_now(params, fleet, n)
+    worth, idle = current_worth(params, fleet, n)
     gpus = demands.amounts[k, DEMAND_GPUS]
     table = params.worth[params.size[n]]
     last, taken = -1, 0

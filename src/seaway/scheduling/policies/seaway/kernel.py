@@ -67,7 +67,7 @@ class NodeValues(NamedTuple):
     value
         Value of each node, thousandths of a device, shape (N,).
     worth, idle
-        Results of `worth_now` for each node, shape (N,).
+        Results of `current_worth` for each node, shape (N,).
     log_position
         Position of the values in the fleet's log, shape (1,); -1 if they are not computed.
     """
@@ -177,7 +177,7 @@ def cell_after(cell: int, memory: int, core: int) -> int:
 
 
 @compiled
-def worth_now(params: SeawayParams, fleet: FleetArrays, n: int) -> tuple[float, int]:
+def current_worth(params: SeawayParams, fleet: FleetArrays, n: int) -> tuple[float, int]:
     """Return the sum of the values of the devices of node `n`, and the number of idle ones."""
     size = params.size[n]
     worth, idle = 0.0, 0
@@ -188,7 +188,7 @@ def worth_now(params: SeawayParams, fleet: FleetArrays, n: int) -> tuple[float, 
 
 
 @compiled
-def fine_score(before: float, after: float) -> int:
+def worth_score(before: float, after: float) -> int:
     """Return the score of a change of value, in whole steps."""
     return BASE + int((after - before) * FINE)
 
@@ -209,7 +209,7 @@ def value_on_device(
     Parameters
     ----------
     worth, idle
-        Results of `worth_now` for the node.
+        Results of `current_worth` for the node.
     """
     cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
     memory = fleet.nodes[NODE_MEMORY_FREE, n] - demands.amounts[k, DEMAND_MEMORY]
@@ -248,14 +248,14 @@ def value_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays,
     if gpus == 0:
         cpu = fleet.nodes[NODE_CPU_FREE, n] - demands.amounts[k, DEMAND_CPU]
         memory = fleet.nodes[NODE_MEMORY_FREE, n] - demands.amounts[k, DEMAND_MEMORY]
-        return fine_score(before, node_value(params, n, cpu, memory, worth, idle))
+        return worth_score(before, node_value(params, n, cpu, memory, worth, idle))
     if gpus > 1:
-        return fine_score(before, value_of_several(params, fleet, demands, k, n, worth, idle))
+        return worth_score(before, value_of_several(params, fleet, demands, k, n, worth, idle))
     best, last = -1, -1
     for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         if not alike(fleet, d, last, DEVICE_CELL) and device_fits(fleet, demands, k, d):
             after = value_on_device(params, fleet, demands, k, n, d, worth, idle)
-            best = max(best, fine_score(before, after))
+            best = max(best, worth_score(before, after))
             last = d
     return best
 
@@ -277,7 +277,7 @@ def follow(params: SeawayParams, fleet: FleetArrays) -> None:
 @compiled
 def update_node_value(params: SeawayParams, fleet: FleetArrays, n: int) -> None:
     """Compute the current value of node `n`."""
-    worth, idle = worth_now(params, fleet, n)
+    worth, idle = current_worth(params, fleet, n)
     cpu, memory = fleet.nodes[NODE_CPU_FREE, n], fleet.nodes[NODE_MEMORY_FREE, n]
     params.node_values.value[n] = node_value(params, n, cpu, memory, worth, idle)
     params.node_values.worth[n] = worth
@@ -373,7 +373,7 @@ def device_value_key(params: SeawayParams, fleet: FleetArrays, demands: DemandAr
     if demands.amounts[k, DEMAND_GPUS] > 1:
         return device_left(fleet, demands, k, d)
     n = fleet.devices[DEVICE_NODE, d]
-    worth, idle = worth_now(params, fleet, n)
+    worth, idle = current_worth(params, fleet, n)
     return -int(value_on_device(params, fleet, demands, k, n, d, worth, idle) * FINE)
 
 
