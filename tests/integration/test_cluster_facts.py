@@ -228,6 +228,7 @@ def test_the_command_sets_facts(
         assert (body["price_per_gpu_hour"], body["hardware"], body["zones"]) == ("2.50", [], ["eu-1", "eu-2"])
         cli.step()
         assert "2.50" in cli("fleet").out
+        assert cli("cluster", "list").out == cli("fleet").out
         shown = cli("cluster", "set", "a", "--unset", "zone", "--unset", "label=team").out
         lines = {line.split("  ")[0]: line.split()[-1] for line in shown.splitlines()}
         assert (lines["region"], lines["location"], lines["zones"]) == ("reported", "set", "-")

@@ -54,6 +54,7 @@ def test_who_leaves_the_last_cluster_is_reported_how_it_goes_on(
     """Nothing is simulated in its place; where there are others its jobs go there."""
     for name in ("one", "two"):
         say(capsys, "join", "--kubeconfig", str(kubeconfig), "--no-look", "--name", name, "--data", str(tmp_path))
+    assert say(capsys, "list", "--joined", "--data", str(tmp_path), "-o", "name").split() == ["one", "two"]
     assert "its jobs are placed elsewhere after the grace period" in say(
         capsys, "leave", "one", "--data", str(tmp_path)
     )

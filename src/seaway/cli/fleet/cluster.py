@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seaway.cli import arguments
+from seaway.cli.fleet.fleet import list_fleet
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect
 from seaway.client.config import data_folder
@@ -85,8 +86,18 @@ def join(
 
 
 @app.command("list")
-def list_joined(data: Data = None, output: OutputOption = Output.TABLE) -> None:
-    """List the joined clusters of this machine; `seaway fleet` shows their state."""
+def list_clusters(
+    context: typer.Context,
+    only_joined: Annotated[
+        bool, typer.Option("--joined", help="List the clusters with a kubeconfig on this machine; needs no server.")
+    ] = False,
+    data: Data = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the clusters of the fleet with their state, as `seaway fleet` does."""
+    if not only_joined and data is None:
+        list_fleet(context, output)
+        return
     from seaway.bootstrap.cluster_join import joined
     from seaway.terminal.tables import Column, Rows
 

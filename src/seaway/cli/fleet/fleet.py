@@ -41,8 +41,12 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
       [cyan]seaway fleet nodes --cluster berlin[/cyan]
       [cyan]seaway fleet devices --model A100 --free-memory 40Gi -o wide[/cyan]
     """
-    if context.invoked_subcommand:
-        return
+    if not context.invoked_subcommand:
+        list_fleet(context, output)
+
+
+def list_fleet(context: typer.Context, output: Output) -> None:
+    """Print the clusters of the fleet."""
     from seaway.client.calls.fleet import clusters as call
 
     with connect(context) as client:
