@@ -400,6 +400,13 @@ def test_the_measured_use_of_a_job_is_a_chart(
         slices = page.locator(".fragment-job-use tbody tr")
         expect(slices).to_have_count(2)
         expect(slices.first).to_contain_text("30 %")
+        page.locator(".job-use .q-btn-toggle button").nth(2).click()
+        page.wait_for_url("**use=week*")
+        expect(page.locator(".job-use-chart svg")).to_be_visible()
+        page.reload()
+        expect(page.locator(".job-use .q-btn-toggle [aria-pressed=true]")).to_have_text(
+            "Week" if language == "en" else "周"
+        )
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
         keep_screen(page, f"job-use-{theme}-{language}-{size[0]}")

@@ -24,6 +24,7 @@ from seaway.application.records import (
     EndedUse,
     Event,
     JobRecord,
+    JobUse,
     LastUse,
     PendingCommand,
     ScaleWindow,
@@ -872,16 +873,27 @@ def acknowledgements_return_until_they_are_removed(opening: Opening) -> None:
     assert other.acknowledgements() == [again]
 
 
-def old_messages_are_pruned(opening: Opening) -> None:
-    """Messages of notifications are removed with old jobs."""
+def old_messages_and_uses_are_pruned(opening: Opening) -> None:
+    """Messages of notifications are removed with old jobs, and the measured use of a job with the job."""
     store = led(opening)
     old, late = (
         Delivery(f"msg_{at}", "", "ops", make.draw_id(), "train", Occasion.FAILED, "{}", at, at)
         for at in (NOW_NS - 11, NOW_NS - 10)
     )
-    store_all(store, Change(insert=[old, late]))
+    job = make.job_record(state=JobState.DELETED)
+    uses = [JobUse(job.id, b"\x00"), JobUse(make.draw_id(), bytes(range(256)) * 40)]
+    store_all(
+        store,
+        Change(insert=[old, late, job]),
+        Change(put=[uses[0]]),
+        Change(put=[replace(uses[0], content=b"\xff"), uses[1]]),
+    )
+    assert store.job_uses([each.job_id for each in uses]) == sorted(
+        [replace(uses[0], content=b"\xff"), uses[1]], key=lambda each: each.job_id
+    )
     assert store.prune(Retention(10, None, None, None), NOW_NS)["deliveries"] == 1
     assert store.deliveries(limit=5) == [late]
+    assert store.job_uses([each.job_id for each in uses]) == [uses[1]]
 
 
 def pruning_goes_by_age(opening: Opening) -> None:
@@ -963,7 +975,7 @@ CASES: tuple[Case, ...] = (
     tasks_are_pruned_with_their_array,
     notifications_return_as_they_were,
     archives_return_in_parts,
-    old_messages_are_pruned,
+    old_messages_and_uses_are_pruned,
     last_uses_return_and_are_pruned,
     the_latest_events_of_the_fleet_come_first,
     acknowledgements_return_until_they_are_removed,

@@ -38,6 +38,7 @@ from seaway.application.records import (
     HeldUse,
     IdempotencyKey,
     JobRecord,
+    JobUse,
     LastUse,
     LinkSample,
     NetworkRecord,
@@ -74,6 +75,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     Cordon: lambda row: (row.cluster, row.node),
     ClusterFacts: lambda row: (row.cluster,),
     ScaleWindow: lambda row: (row.job_id,),
+    JobUse: lambda row: (row.job_id,),
     ClusterName: lambda row: (row.name,),
     ClusterSample: lambda row: (row.at_ns, row.cluster),
     LinkSample: lambda row: (row.at_ns, row.source, row.target),
@@ -405,6 +407,10 @@ class MemoryStore:
         """Return the facts of clusters that operators set."""
         return _by_key(self._rows(ClusterFacts))
 
+    def job_uses(self, job_ids: Sequence[str]) -> list[JobUse]:
+        """Return the stored use of the GPUs of some jobs."""
+        return [row for row in _by_key(self._rows(JobUse)) if row.job_id in job_ids]
+
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink."""
         return _by_key(self._rows(ScaleWindow))
@@ -498,6 +504,7 @@ class MemoryStore:
             needed = {row.array for row in tasks if row.id not in over}
             over |= falls - busy - needed - {row.id for row in tasks}
             newest = self.database.latest[Event]
+            self._drop(JobUse, lambda row: row.job_id in over)
             return {
                 "jobs": self._drop(JobRecord, lambda row: row.id in over),
                 "attempts": self._drop(Attempt, lambda row: row.job_id in over),

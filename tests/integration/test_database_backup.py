@@ -20,7 +20,15 @@ from seaway.adapters.sqlalchemy.backup_file import BackupReader
 from seaway.adapters.sqlalchemy.backups import TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
-from seaway.application.records import Acknowledgement, LastUse, SavedFilter, ScaleWindow, UsageSample, WorkdirRecord
+from seaway.application.records import (
+    Acknowledgement,
+    JobUse,
+    LastUse,
+    SavedFilter,
+    ScaleWindow,
+    UsageSample,
+    WorkdirRecord,
+)
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, Notification, NotifierState, Occasion
@@ -71,7 +79,7 @@ def url(tmp_path: Path) -> str:
         LastUse("ada", "", "k", "user", "t", "::1", NOW_NS),
     )
     known = Acknowledgement("SeawayQueueLong", "q", "ada", NOW_NS)
-    store_all(store, Change(insert=[archive, view, sample, used, known]))
+    store_all(store, Change(insert=[archive, view, sample, used, known, JobUse(jobs[0].id, b"\x01")]))
     store.close()
     return url
 

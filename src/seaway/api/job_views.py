@@ -19,6 +19,7 @@ from seaway.api.jobs import JobRef
 from seaway.application.fleet.overview import MAX_LINES
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
+from seaway.domain.usage import UsageSpan
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
 from seaway.wire.fields import at_ns
@@ -129,10 +130,11 @@ async def get_gpu_use(
     request: Request,
     job: JobRef,
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS, description="Number of slices to return.")] = 100,
+    span: Annotated[UsageSpan, Query(description="Length of the time until now, of the samples.")] = UsageSpan.HOUR,
 ) -> Response:
-    """Return the use of a job's GPUs that exporters report: now, by slice, and in the last hour, in total."""
+    """Return the use of a job's GPUs that exporters report: now, by slice, and over time, in total."""
     pipeline, found = pipeline_of(request), await find(request, job)
-    slices, samples = await pipeline.threads.read(pipeline.plane.overview.gpu_use, found)
+    slices, samples = await pipeline.threads.read(pipeline.plane.overview.gpu_use, found, span)
     return json_reply(gpu_use_fields(slices, samples, limit))
 
 

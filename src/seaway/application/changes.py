@@ -22,6 +22,7 @@ from seaway.application.records import (
     Event,
     IdempotencyKey,
     JobRecord,
+    JobUse,
     LastUse,
     LinkSample,
     NetworkRecord,
@@ -51,6 +52,7 @@ Record = (
     | AuditEntry
     | ClusterFacts
     | ScaleWindow
+    | JobUse
     | Cordon
     | ClusterName
     | ClusterSample

@@ -577,6 +577,20 @@ class ScaleWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class JobUse:
+    """Measured use of the GPUs of a job over its life.
+
+    Attributes
+    ----------
+    content
+        Samples, as `seaway.application.fleet.gpu_use` packs them.
+    """
+
+    job_id: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterName:
     """Name of a cluster. No other cluster gets the name until the cluster is removed.
 

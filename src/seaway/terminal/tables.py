@@ -289,6 +289,8 @@ def facts(body: Body) -> Table:
             ("expected end", day(body["expected_end"]) if body.get("expected_end") else ""),
             ("ran for", lasted(body["started_at"], body["ended_at"]) if _ran(body) else ""),
             ("cost", _cost(body.get("cost"))),
+            ("GPU cores used", _used(body.get("gpu_use"), "core_milli")),
+            ("GPU memory used", _used(body.get("gpu_use"), "memory_mib")),
             ("lease until", day(body["expires_at"]) if body.get("expires_at") else ""),
             ("not before", day(body["not_before"]) if body["not_before"] else ""),
             ("standby", _standby(body.get("standby"))),
@@ -306,6 +308,16 @@ def _cost(cost: Body | None) -> str:
     per_hour = money(cost["cost_per_hour"], cost["unpriced_gpus"])
     now = f", {per_hour} per hour" if cost["cost_per_hour"] != "0.00" or cost["unpriced_gpus"] else ""
     return f"{so_far} so far{now}; {cost['gpu_hours']:,.2f} GPU-hours{rest}"
+
+
+def _used(use: Body | None, name: str) -> str:
+    """Return the measured use as a sparkline and in percent of what is reserved; empty without samples."""
+    samples = [each for each in (use or {"samples": []})["samples"] if each[name] is not None]
+    shares = [100 * each[name] // (each[f"{name}_reserved"] or 1) for each in samples]
+    if not shares:
+        return ""
+    mean, begin = sum(shares) // len(shares), day(samples[0]["at"])
+    return f"{sparkline(shares, USE_WIDTH)} {shares[-1]} % of what it has, mean {mean} % since {begin}"
 
 
 def _standby(standby: Body | None) -> str:
@@ -419,6 +431,9 @@ MUCH_LOSS_PPM = 10_000
 SPARK_BLOCKS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
 """Width of a sparkline, in characters."""
+
+USE_WIDTH = 24
+"""Width of a sparkline beside text, in characters."""
 
 
 class Figure(StrEnum):

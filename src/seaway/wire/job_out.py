@@ -143,7 +143,7 @@ class GpuUseOut(Shown):
     total: int
     """Number of all slices."""
     samples: list[UseSampleOut]
-    """Use in the last hour, oldest first; of an unfinished job with the present one."""
+    """Use until now, oldest first; of an unfinished job with the present one. Samples older than an hour are means."""
 
 
 class CostOut(Shown):

@@ -253,6 +253,8 @@ async def test_a_job_can_be_looked_into(rig: Rig) -> None:
         ]
         use = (await client.get(f"{path}/gpu-use")).json()
         assert (use["total"], use["samples"], use["slices"][0]["used"]) == (1, [], None)
+        assert (await client.get(f"{path}/gpu-use", params={"span": "month"})).json() == use
+        assert (await client.get(f"{path}/gpu-use", params={"span": "year"})).status_code == 422
         assert (await client.get(f"{path}/normalised")).json()["request"]["gpu_memory_mib"] == 8192
         assert "started" in (await client.get(f"{path}/logs", params={"tail": 5})).text
         assert "started" in (await client.get(f"{path}/logs", params={"container": "main"})).text

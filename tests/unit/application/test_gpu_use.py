@@ -1,11 +1,28 @@
-"""The measured use of the GPUs of jobs, now and in the last hour."""
+"""The measured use of the GPUs of jobs: now, in the last hour, and over the life of a job."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
 
 from seaway.adapters.simulated.faults import Options
-from seaway.application.fleet.gpu_use import INTERVAL_S, MAX_SAMPLES
+from seaway.application.fleet.gpu_use import (
+    INTERVAL_S,
+    MAX_SAMPLES,
+    STORED_EVERY,
+    WIDTH,
+    UseSample,
+    joined,
+    packed,
+    row_of,
+    sample_of,
+    unpacked,
+)
+from seaway.application.ports.store import Retention
+from seaway.domain.usage import UsageSpan
+from seaway.scheduling.arrays import Int64
 from seaway.testing.plugins import fleet
 from tests.unit.application.scene import Scene, scene, two_clusters
 
@@ -55,6 +72,60 @@ def test_samples_of_the_last_hour_stay_after_the_end_of_a_job() -> None:
     made.clock.advance_s(INTERVAL_S * (MAX_SAMPLES + 1))
     overview.record_gpu_use()
     assert overview.gpu_use(made.job(job_id)) == ([], [])
+
+
+def test_older_samples_survive_restarts_and_the_end_of_a_job_until_it_is_removed() -> None:
+    """Those in memory and in the database follow each other. A job that ends is stored at once, and pruned with it."""
+    made = measuring()
+    job_id = made.submit(gpus=2)
+    for _ in range(STORED_EVERY):
+        made.clock.advance_s(INTERVAL_S)
+        made.plane.overview.record_gpu_use()
+    made.plane.restart()
+    made.plane.settle()
+    for _ in range(STORED_EVERY):
+        made.clock.advance_s(INTERVAL_S)
+        made.plane.overview.record_gpu_use()
+    times = [each.at_s for each in made.plane.overview.gpu_use(made.job(job_id))[1]]
+    assert times[:-1] == sorted(set(times))  # the present sample was recorded too
+    assert times[-1] - times[0] > 1.4 * STORED_EVERY * INTERVAL_S
+    made.plane.jobs.cancel(job_id, "ada")
+    made.plane.settle()
+    made.plane.overview.record_gpu_use()
+    made.clock.advance_s(20 * 3600)
+    made.plane.overview.record_gpu_use()
+    day = made.plane.overview.gpu_use(made.job(job_id), UsageSpan.DAY)[1]
+    assert (day[0].at_s - times[0], day[-1].at_s - times[-1]) == (0, 0)
+    assert {each.core_milli_reserved for each in day} == {2000}
+    assert made.plane.overview.gpu_use(made.job(job_id)) == ([], [])
+    made.plane.jobs.delete(job_id, "ada")
+    made.plane.settle()
+    made.plane.store.prune(Retention(None, None, None, None), made.clock.now_ns())
+    assert made.plane.store.job_uses([job_id]) == []
+
+
+def test_joined_samples_keep_the_means_and_little_of_the_past() -> None:
+    """A month of samples is a few hundred. Unknown values are left out of means, and packing loses nothing."""
+    month_s = 30 * 86_400
+    rows = array_of()
+    for at_s in range(0, month_s, 600):
+        new = (UseSample(each, 500 + each // 60 % 2 * 100, 1000, None, 8) for each in range(at_s, at_s + 600, 60))
+        rows = joined(np.concatenate([rows, array_of(*new)]), at_s + 600)
+    samples = [sample_of(each) for each in rows.tolist()]
+    assert 500 < len(samples) < 700
+    assert samples[-1].at_s == month_s - 60
+    assert all(540 <= (each.core_milli or 0) <= 560 for each in samples[:300])
+    gaps = [(after.at_s - before.at_s) / (month_s - before.at_s) for before, after in pairwise(samples[:-60])]
+    assert max(gaps) < 1 / 25
+    two = array_of(UseSample(0, None, 10, 3, 8), UseSample(30, 40, 20, None, 8))
+    assert joined(two, 60).tolist() == array_of(UseSample(30, 40, 15, 3, 8)).tolist()
+    assert unpacked(packed(rows)).tolist() == rows.tolist()
+    assert len(packed(rows)) < 4_000
+
+
+def array_of(*samples: UseSample) -> Int64:
+    """Return the rows of samples."""
+    return np.array([row_of(each) for each in samples], np.int64).reshape(-1, WIDTH)
 
 
 def test_without_exporters_nothing_is_recorded() -> None:

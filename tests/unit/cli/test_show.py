@@ -98,3 +98,18 @@ def test_a_service_shows_its_standby_and_the_latest_switch() -> None:
     assert "cold, no place: too small" in shown(
         {"mode": "cold", "state": "no place", "message": "too small", "other": "", "clusters": []}
     )
+
+
+def test_the_measured_use_of_a_job_is_a_share_of_what_it_has() -> None:
+    """Samples without a figure are left out, and a job without samples has no such line."""
+    at = {"core_milli_reserved": 2000, "memory_mib_reserved": 100}
+    samples = [
+        {**at, "at": f"2026-11-27T10:0{minute}:00Z", "core_milli": cores, "memory_mib": None}
+        for minute, cores in enumerate((None, 500, 1000, 1500))
+    ]
+    out = io.StringIO()
+    body = {**JOB, "gpu_use": {"samples": samples}}
+    Console(file=out, width=200).print(_picture(body, {"attempts": [], "workloads": []}, wide=False))
+    (line,) = (each for each in out.getvalue().splitlines() if "used" in each)
+    assert "GPU cores used" in line
+    assert "▃▅█ 75 % of what it has, mean 50 % since 2026-11-27 " in line

@@ -22,6 +22,7 @@ from seaway.application.records import (
     HeldUse,
     IdempotencyKey,
     JobRecord,
+    JobUse,
     Pair,
     PendingCommand,
     PolicyRecord,
@@ -377,6 +378,16 @@ def read_scale_window(row: Sequence[Any]) -> ScaleWindow:
     """Decode the numbers of replicas of a job."""
     job_id, *more = row
     return ScaleWindow(ids.encode(job_id), *more)
+
+
+def job_use_row(row: JobUse) -> Row:
+    """Encode the measured use of a job."""
+    return require_number(row.job_id), b64encode(row.content).decode("ascii")
+
+
+def read_job_use(row: Sequence[Any]) -> JobUse:
+    """Decode the measured use of a job."""
+    return JobUse(ids.encode(row[0]), b64decode(row[1]))
 
 
 def policy_row(row: PolicyRecord) -> Row:

@@ -39,6 +39,7 @@ from seaway.adapters.sqlalchemy.tables import (
     JOB_LABELS,
     JOB_PREDECESSORS,
     JOB_SPECS,
+    JOB_USES,
     JOBS,
     KEYS,
     LAST_USES,
@@ -140,7 +141,7 @@ def _remove_jobs(engine: Engine, jobs: list[int]) -> dict[str, int]:
     with engine.begin() as connection:
         still = select(JOBS.c.id).where(JOBS.c.id.in_(jobs), JOBS.c.state.in_(final)).with_for_update()
         jobs = list(connection.execute(still).scalars())
-        for table in (JOB_SPECS, JOB_LABELS, JOB_CLUSTERS, JOB_PREDECESSORS):
+        for table in (JOB_SPECS, JOB_LABELS, JOB_CLUSTERS, JOB_PREDECESSORS, JOB_USES):
             connection.execute(delete(table).where(table.c.job_id.in_(jobs)))
         events = delete(EVENTS).where(EVENTS.c.job_id.in_(jobs), EVENTS.c.id < _newest_event(connection))
         return {

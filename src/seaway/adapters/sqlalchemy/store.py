@@ -25,6 +25,7 @@ from seaway.adapters.sqlalchemy.tables import (
     EVALUATIONS,
     EVENTS,
     JOB_SPECS,
+    JOB_USES,
     JOBS,
     KEYS,
     LAST_USES,
@@ -67,6 +68,7 @@ from seaway.application.records import (
     HeldUse,
     IdempotencyKey,
     JobRecord,
+    JobUse,
     LastUse,
     LinkSample,
     NetworkRecord,
@@ -386,6 +388,12 @@ class SqlStore:
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink."""
         return self._read(codec.read_scale_window, select(SCALE_WINDOWS).order_by(SCALE_WINDOWS.c.job_id))
+
+    def job_uses(self, job_ids: Sequence[str]) -> list[JobUse]:
+        """Return the stored use of the GPUs of some jobs."""
+        numbers = [number for each in job_ids if (number := codec.number(each)) is not None]
+        question = select(JOB_USES).where(JOB_USES.c.job_id.in_(numbers)).order_by(JOB_USES.c.job_id)
+        return self._read(codec.read_job_use, question)
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters."""

@@ -398,6 +398,9 @@ CLUSTER_FACTS = _table(
 SCALE_WINDOWS = _table("scale_windows", _id("job_id"), _count("replicas"), _text("numbers"), _key("job_id"))
 """Recent numbers of replicas of jobs that wait to shrink."""
 
+JOB_USES = _table("job_uses", _id("job_id"), _text("content"), _key("job_id"))
+"""Measured use of the GPUs of jobs, as base64."""
+
 CLUSTER_NAMES = _table("cluster_names", _name("name"), _name("uid"), _name("server"), _key("name"))
 
 CLUSTER_SAMPLES = _table(

@@ -55,6 +55,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import ring_links
 from seaway.domain.queues import children_of, subtree_guarantee
 from seaway.domain.runtime import PROGRAM_NAMES
+from seaway.domain.usage import UsageSpan
 from seaway.learning.policies.monitor import PolicyCount
 from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
@@ -153,7 +154,7 @@ class Overview:
         self._writer = writer
         self._fleet = FleetViews(controller)
         self._gpus = GpuMetrics(controller)
-        self._gpu_use = GpuUse(controller)
+        self._gpu_use = GpuUse(controller, store, writer)
         self.costs = Costs(controller, store)
         self._queues = QueueViews(controller)
         self._shares = Shares(controller)
@@ -361,14 +362,14 @@ class Overview:
         count = Counter(each.cluster for each in attempt.placements)
         return [RingPart(*pair, count[pair[0]], links.get(ends[pair])) for pair in pairs]
 
-    def gpu_use(self, job: JobRecord) -> tuple[list[SliceUse], list[UseSample]]:
-        """Return the slices of a job with their measured use, and samples of the last hour with the present one."""
+    def gpu_use(self, job: JobRecord, span: UsageSpan = UsageSpan.HOUR) -> tuple[list[SliceUse], list[UseSample]]:
+        """Return the slices of a job with their measured use, and samples of a time with the present one."""
         slices = self._gpu_use.slices((job.id, job.attempt))
         present = self._gpu_use.sample(slices)
-        return slices, [*self._gpu_use.samples(job.id), *([present] if present else ())]
+        return slices, [*self._gpu_use.samples(job.id, span.length_s), *([present] if present else ())]
 
     def record_gpu_use(self) -> None:
-        """Record the measured use of all jobs, for `gpu_use`."""
+        """Record and store the measured use of all jobs, for `gpu_use`."""
         self._gpu_use.record()
 
     def standby_of(self, job: JobRecord) -> StandbyView:

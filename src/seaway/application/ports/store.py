@@ -24,6 +24,7 @@ from seaway.application.records import (
     HeldUse,
     IdempotencyKey,
     JobRecord,
+    JobUse,
     LastUse,
     LinkSample,
     NetworkRecord,
@@ -354,6 +355,9 @@ class Store(Protocol):
 
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink, by job."""
+
+    def job_uses(self, job_ids: Sequence[str]) -> list[JobUse]:
+        """Return the stored use of the GPUs of some jobs, by job."""
 
     def cluster_names(self) -> list[ClusterName]:
         """Return all current and former names of clusters, by name."""

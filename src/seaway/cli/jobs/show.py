@@ -9,6 +9,7 @@ import typer
 from seaway.cli.arguments import Job
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
 from seaway.cli.remote import Body, connect, whole
+from seaway.domain.usage import UsageSpan
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,9 +22,10 @@ def show_job(
     normalised: Annotated[
         bool, typer.Option("--normalised", help="Print the job as the scheduler sees it, as JSON.")
     ] = False,
+    span: Annotated[UsageSpan, typer.Option("--span", help="Length of the measured GPU use.")] = UsageSpan.DAY,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a job: its state and reason, its cost, its request, the addresses of its ports, and all attempts.
+    """Show a job: state, reason, cost, measured GPU use, request, the addresses of its ports, and all attempts.
 
     The cost is the price of the held GPUs times the time, so far and per hour. "≥" marks a cost without GPUs whose
     price is unknown.
@@ -49,8 +51,10 @@ def show_job(
             return
         plain = output in (Output.TABLE, Output.WIDE)
         ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {}
-        cost = client.body(calls.cost(body["id"])) if plain else {}
-    show(output, body, lambda wide: _picture({**body, "cost": cost}, ran, wide=wide), lambda: [body["id"]])
+        if plain:
+            use = calls.gpu_use(body["id"], limit=1, span=span.value)
+            body |= {"cost": client.body(calls.cost(body["id"])), "gpu_use": client.body(use)}
+    show(output, body, lambda wide: _picture(body, ran, wide=wide), lambda: [body["id"]])
 
 
 def _picture(body: Body, ran: Body, *, wide: bool) -> RenderableType:

@@ -315,9 +315,15 @@ def cost(job: str) -> Call[CostOut]:
     return get(f"/jobs/{part(job)}/cost", COST)
 
 
-def gpu_use(job: str, *, limit: int = 100) -> Call[GpuUseOut]:
-    """Return the measured use of a job's GPUs: now, for at most `limit` slices, and in the last hour, in total."""
-    return get(f"/jobs/{part(job)}/gpu-use", GPU_USE, {"limit": limit})
+def gpu_use(job: str, *, limit: int = 100, span: str = "hour") -> Call[GpuUseOut]:
+    """Return the measured use of a job's GPUs: now, for at most `limit` slices, and over time, in total.
+
+    Parameters
+    ----------
+    span
+        Length of the time until now: ``hour``, ``day``, ``week`` or ``month``.
+    """
+    return get(f"/jobs/{part(job)}/gpu-use", GPU_USE, {"limit": limit, "span": span})
 
 
 def manifest(job: str, *, kind: Literal["yaml", "json"] = "yaml", after: int = 0) -> Call[str]:

@@ -15,6 +15,7 @@ from nicegui.elements.mixins.value_element import ValueElement
 from nicegui.events import GenericEventArguments, UploadEventArguments
 
 from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.usage import UsageSpan
 from seaway.web.words import Words, count
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -222,6 +223,18 @@ def buttons(made: ui.dialog, leave: str, verb: str, do: Callable[[], Awaitable[N
     with ui.element("div").classes("dialog-buttons"):
         ui.button(leave, on_click=made.close).props("flat no-caps")
         return ui.button(verb, on_click=do, color=colour).props("unelevated no-caps")
+
+
+def toggle(options: dict[str, str], value: str, label: str, choose: Callable[[Any], Awaitable[None]]) -> None:
+    """Create buttons of which one is chosen."""
+    made = ui.toggle(options, value=value, on_change=choose)
+    made.props(f'no-caps unelevated dense padding="4px 12px" aria-label="{label}"')
+
+
+def range_toggle(words: Words, span: UsageSpan, choose: Callable[[Any], Awaitable[None]]) -> None:
+    """Create the buttons for the length of a history of use."""
+    spans = {"hour": words("Hour"), "day": words("Day"), "week": words("Week"), "month": words("Month")}
+    toggle(spans, span.value, words("Range of time"), choose)
 
 
 def quoted(text: str) -> str:

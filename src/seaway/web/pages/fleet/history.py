@@ -16,6 +16,7 @@ from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.parts.chart import ChartLine, line_chart
+from seaway.web.parts.form import range_toggle, toggle
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
@@ -53,10 +54,9 @@ class _History:
         """Draw the page, and follow its data."""
         words = self.words
         by = {"fleet": words("Fleet"), "cluster": words("Cluster"), "tenant": words("Tenant"), "queue": words("Queue")}
-        spans = {"hour": words("Hour"), "day": words("Day"), "week": words("Week"), "month": words("Month")}
         with ui.element("section").classes("panel range-head"):
-            self._toggle(by, self._by.value, words("Grouping"), self._choose_grouping)
-            self._toggle(spans, self._span.value, words("Range of time"), self._choose_span)
+            toggle(by, self._by.value, words("Grouping"), self._choose_grouping)
+            range_toggle(words, self._span, self._choose_span)
         self._empty = ui.label(words("There are no samples of this period yet. Seaway stores one each minute."))
         self._empty.classes("panel fine")
         with ui.element("div").classes("charts"):
@@ -78,10 +78,6 @@ class _History:
             "waits": words("Mean waits of started jobs"),
             "longest": words("Longest waits"),
         }
-
-    def _toggle(self, options: dict[str, str], value: str, label: str, choose: object) -> None:
-        toggle = ui.toggle(options, value=value, on_change=choose)  # type: ignore[arg-type]
-        toggle.props(f'no-caps unelevated dense padding="4px 12px" aria-label="{label}"')
 
     async def _choose_grouping(self, event: object) -> None:
         self._by = UsageBy(getattr(event, "value"))  # noqa: B009  # events of the library have no type

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
 
 from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
+from seaway.domain.usage import UsageSpan
 from seaway.web import addresses
 from seaway.web.fragment import Fragment
 from seaway.web.job_document import AMOUNT, changed, typed, written
@@ -21,7 +23,7 @@ from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
 from seaway.web.parts.chart import Line, chart
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import apply_theme
-from seaway.web.parts.form import confirm, notify
+from seaway.web.parts.form import confirm, notify, range_toggle
 from seaway.web.parts.link_graph import ring_of
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
@@ -64,7 +66,9 @@ class Overview(WithEvents):
     def __init__(self, visit: Visit, job: JobOut) -> None:
         super().__init__(visit, job)
         self._first = addresses.number_of(visit.query.get("first", ""), job.replicas)
-        self.retained = {"first": str(self._first) if self._first else None}
+        self._usual = UsageSpan.MONTH if job.ended_at else UsageSpan.HOUR
+        self._span = UsageSpan(visit.query["use"]) if visit.query.get("use") in {*UsageSpan} else self._usual
+        self._retain()
         self._written: dict[str, Any] | None = None
         self._ran: AttemptList | None = None
 
@@ -82,7 +86,7 @@ class Overview(WithEvents):
         else:
             self._places = Fragment("job_places", self.words)
             on_act(self._places, self._turned)
-            self._use = Use(self.words)
+            self._use = Use(self.words, self._span, self._chose_span)
         self._asked = Fragment("job_asked", self.words)
 
     async def look(self, turn: Turn) -> None:
@@ -97,7 +101,8 @@ class Overview(WithEvents):
         call = jobs.attempts(self.job.id, after=after, first=self._first, replicas=REPLICAS)
         interval_s = REPLICAS_S if self.job.replicas > 1 else BESIDE_S
         await self.follow_beside(turn, call, self._received_attempts, interval_s)
-        await turn.follow(jobs.gpu_use(self.job.id, limit=MAX_SLICES), self._use.show, USE_S)
+        use = jobs.gpu_use(self.job.id, limit=MAX_SLICES, span=self._span.value)
+        await turn.follow(use, self._use.show, USE_S if self._span is UsageSpan.HOUR else PAST_USE_S)
 
     def draw(self) -> None:
         """Render the tab again."""
@@ -116,9 +121,20 @@ class Overview(WithEvents):
 
     async def _turned(self, _: str, first: str) -> None:
         self._first = addresses.number_of(first, self.job.replicas)
-        self.retained = {"first": str(self._first) if self._first else None}
+        self._retain()
         self.keep()
         await self.open()
+
+    async def _chose_span(self, event: ValueChangeEventArguments[str]) -> None:
+        self._span = UsageSpan(event.value)
+        self._retain()
+        self.keep()
+        await self.open()
+
+    def _retain(self) -> None:
+        """Set what the address of the tab has."""
+        span = None if self._span is self._usual else self._span.value
+        self.retained = {"first": str(self._first) if self._first else None, "use": span}
 
     async def _turned_tasks(self, _: str, after: str) -> None:
         self._after = after
@@ -194,7 +210,10 @@ SPAN_MS = 600_000
 """Minimum length of the time axis of measured use, in milliseconds."""
 
 USE_S = 5.0
-"""Interval of queries for the measured use of GPUs, in seconds."""
+"""Interval of queries for the measured use of GPUs in the last hour, in seconds."""
+
+PAST_USE_S = 60.0
+"""Interval of queries for that of a longer time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +244,16 @@ def shares_of(samples: Sequence[UseSampleOut]) -> list[Share]:
 class Use:
     """Chart of the measured use of a job's GPUs, with a table of its slices; hidden without a measurement."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, span: UsageSpan, choose: Callable[[Any], Awaitable[None]]) -> None:
         self._lines = [
             Line(words("GPU cores"), "var(--core)", "cores", filled=True),
             Line(words("GPU memory"), "var(--memory)", "memory"),
         ]
         with ui.element("section").classes("job-use") as self._section:
             title = words("GPU use")
-            ui.html(f"<h2>{title}</h2>", sanitize=False)
+            with ui.element("div").classes("range-head"):
+                ui.html(f"<h2>{title}</h2>", sanitize=False)
+                range_toggle(words, span, choose)
             ui.label(words("Measured by exporters, in percent of what the job has reserved.")).classes("dim")
             self._chart = ui.echart({}, renderer="svg").classes("job-use-chart")
             self._chart.props(f'role=img aria-label="{title}"')
@@ -242,12 +263,12 @@ class Use:
     def show(self, use: GpuUseOut) -> None:
         """Show the use."""
         shares = shares_of(use.samples)
-        self._section.set_visibility(bool(shares))
-        if not shares:
-            return
+        if shares:
+            self._section.set_visibility(True)
         self._chart.options.clear()
-        end_ms = shares[-1].at_ms
-        self._chart.options.update(chart(shares, self._lines, "%", (min(shares[0].at_ms, end_ms - SPAN_MS), end_ms)))
+        end_ms = shares[-1].at_ms if shares else int(datetime.now(UTC).timestamp() * 1000)
+        begin_ms = min([end_ms - SPAN_MS, *(each.at_ms for each in shares[:1])])
+        self._chart.options.update(chart(shares, self._lines, "%", (begin_ms, end_ms)))
         self._chart.update()
         self._table.show(slices=use.slices, more=use.total - len(use.slices))
 
