@@ -154,12 +154,19 @@ class Candidate:
         Weighted score of each plugin, by name.
     total
         Sum of the scores.
+    connection
+        0 if the GPUs are connected as well as on the best node; otherwise 1.
+    island_loss
+        Figure that decides among equal nodes for a job that asks for connected GPUs: the node that breaks NVLink
+        islands least has the lowest.
     """
 
     cluster: str
     node: str
     scores: dict[str, int]
     total: int
+    connection: int = 0
+    island_loss: int = 0
 
 
 @dataclass(frozen=True, slots=True)

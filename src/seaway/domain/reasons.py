@@ -163,7 +163,9 @@ TEXTS: Mapping[str, str] = {
         "{term} decided: {score} against {lower} of {place}, the next best (in total {total} against {less})"
     ),
     "data_closer": "its data is closer than to {place}, the next best",
+    "gpus_closer": "its GPUs are connected better than those of {place}, the next best",
     "equal_scores": "the first in order of {count} nodes with equal scores",
+    "equal_islands": "of {count} nodes with equal scores, the one that breaks NVLink islands least",
     "no_other_node": "no other node fits",
     "learned": "expected to run for {time_s}, learned from {count:run}",
     "data_at": "its data is at {places}",

@@ -20,7 +20,7 @@ from seaway.scheduling.data_locality import data_text, locality_tiers, pull_ms
 from seaway.scheduling.framework import Cycle, Filter, PreFilter, PreScore, Scores, Verdict
 from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.kernels.filter_reasons import SLICE
-from seaway.scheduling.plain import best_connected, scaled
+from seaway.scheduling.plain import best_connected, losses_of_islands, scaled
 from seaway.scheduling.plugins.nodes import DeviceFit
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.remedies import changes, combined_changes
@@ -407,29 +407,32 @@ class _Trial:
 
     def _best(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
         """Yield the best feasible nodes, by the connection of devices if the job prefers one, then by score."""
-        connected = best_connected(cycle)
+        connected, line = best_connected(cycle)
         others = cycle.feasible & ~connected
-        found = list(self._best_scores(replace(cycle, feasible=connected), most))
+        found = list(self._best_scores(replace(cycle, feasible=connected), line, most))
         yield from found
         if others.any() and len(found) < most:
-            yield from self._best_scores(replace(cycle, feasible=others), most - len(found))
+            rest = self._best_scores(replace(cycle, feasible=others), cycle.demand_index, most - len(found))
+            yield from (replace(each, connection=1) for each in rest)
 
-    def _best_scores(self, cycle: Cycle, most: int) -> Iterator[Candidate]:
-        """Yield the best feasible nodes by score, best first."""
+    def _best_scores(self, cycle: Cycle, line: int, most: int) -> Iterator[Candidate]:
+        """Yield the best feasible nodes by score, then by their NVLink islands, best first."""
         feasible = np.flatnonzero(cycle.feasible)
         if not feasible.size:
             return
         parts = weighted_scores(self._profile, cycle)
         total = np.sum(list(parts.values()), axis=0)
-        best = feasible[np.argsort(-total[feasible], kind="stable")][:most]
+        losses = losses_of_islands(cycle, line, feasible)
+        order = np.lexsort((losses, -total[feasible]))[:most]
         yield from (
             Candidate(
                 cluster=self._cluster_of(int(n)),
                 node=self._snapshot.nodes[n].name,
                 scores={name: int(share[n]) for name, share in parts.items()},
                 total=int(total[n]),
+                island_loss=int(loss),
             )
-            for n in best
+            for n, loss in zip(feasible[order], losses[order], strict=True)
         )
 
     def places(self, job: Job) -> Sequence[Placement]:

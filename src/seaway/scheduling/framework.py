@@ -177,7 +177,8 @@ class Score(Plugin, Protocol):
     """Plugin that ranks nodes.
 
     In a profile with one score plugin, the node with the highest score wins. With several, each score is scaled to
-    0-100 over the feasible nodes and multiplied by its weight. Ties go to the node with the lowest index.
+    0-100 over the feasible nodes and multiplied by its weight. Ties go to the node with the lowest index, and for
+    a job that asks for connected devices to the node that breaks NVLink islands least.
     """
 
     def score(self, cycle: Cycle) -> Scores:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from seaway.domain.job import GpuTopology
 from seaway.domain.placement import Placement
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
@@ -36,7 +37,7 @@ from seaway.scheduling.framework import (
 )
 from seaway.scheduling.kernels.compile import mixed
 from seaway.scheduling.kernels.decide import DeviceKeys, allocate_with_keys, reset_bandwidth_of
-from seaway.scheduling.kernels.queries import FitParams, best_of, nodes_that_fit
+from seaway.scheduling.kernels.queries import FitParams, best_of, island_losses, nodes_that_fit
 from seaway.scheduling.kernels.score_cache import MAX_ROWS, MIN_ROWS, resized, row_cache
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.plugins import RULES_OF_FIT
@@ -210,17 +211,38 @@ def choose(profile: Profile, cycle: Cycle) -> int:
         fits = cycle.feasible.any()
     if not fits:
         return -1
-    cycle.feasible = best_connected(cycle)
+    cycle.feasible, line = best_connected(cycle)
     for prepared in profile.at(PreScore):  # type: ignore[type-abstract]
         if not _passes(cycle, prepared.pre_score(cycle)):
             return -1
-    return int(best_of(total_score(profile, cycle), cycle.feasible))
+    scores = total_score(profile, cycle)
+    best = int(best_of(scores, cycle.feasible))
+    if best < 0:
+        return best
+    equal = np.flatnonzero(cycle.feasible & (scores == scores[best]))
+    return int(equal[losses_of_islands(cycle, line, equal).argmin()])
 
 
-def best_connected(cycle: Cycle) -> Mask:
+def losses_of_islands(cycle: Cycle, line: int, nodes: Int64) -> Int64:
+    """Return how much a replica breaks the NVLink islands of some nodes, shape of `nodes`; the lowest is best.
+
+    For a job that does not ask for connected devices, all nodes are equal.
+
+    Parameters
+    ----------
+    line
+        Row of the demand from `best_connected`, which the nodes fit.
+    """
+    if cycle.demand.devices.topology is GpuTopology.ANY:
+        return np.zeros_like(nodes)
+    return island_losses(cycle.snapshot.arrays, cycle.snapshot.demands.arrays, line, nodes)
+
+
+def best_connected(cycle: Cycle) -> tuple[Mask, int]:
     """Return the feasible nodes on which the devices can be connected best, if the job prefers this, else all of them.
 
-    These are the nodes that fit the first stricter row of the demand that fits any.
+    These are the nodes that fit the first stricter row of the demand that fits any. The second value is that row, else
+    the row of the demand.
     """
     snapshot = cycle.snapshot
     amounts = snapshot.demands.arrays.amounts[cycle.demand_index]
@@ -228,8 +250,8 @@ def best_connected(cycle: Cycle) -> Mask:
         if stricter:
             found = cycle.feasible & fit_cache_of(snapshot).nodes(snapshot, stricter - 1)
             if found.any():
-                return found
-    return cycle.feasible
+                return found, stricter - 1
+    return cycle.feasible, cycle.demand_index
 
 
 def run_filters(profile: Profile, cycle: Cycle) -> None:

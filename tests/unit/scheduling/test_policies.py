@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.job import GpuTopology
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.learning.instances.wide import drawn
 from seaway.scheduling.engine import decide
@@ -31,6 +32,32 @@ def test_heuristics_have_two_levels(name: str) -> None:
     """A heuristic has the same name at either level."""
     assert make_policy(name).name == name
     assert make_policy(name, PolicyOptions(level="cluster")).name == name
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("name", ["greedy", "bestfit", "utilization", "spread", "fgd", "seaway"])
+@pytest.mark.parametrize(
+    ("gpus", "topology", "chosen"),
+    [
+        (2, GpuTopology.SAME_ISLAND, "pairs"),
+        (2, GpuTopology.BEST_EFFORT, "pairs"),
+        (4, GpuTopology.BEST_EFFORT, "one"),
+        (5, GpuTopology.BEST_EFFORT, "loose"),
+        (2, GpuTopology.ANY, "one"),
+    ],
+)
+def test_among_equal_nodes_few_islands_break(
+    name: str, plain: bool, gpus: int, topology: GpuTopology, chosen: str
+) -> None:
+    """Each policy takes the smallest island that suffices, or a node with many GPUs outside, else the first node."""
+    islands = {"one": [0] * 4 + [-1, -1], "pairs": [0, 0, 1, 1, 2, 2], "loose": [-1] * 4 + [0, 0]}
+    nodes = [node(*(gpu(island=each) for each in islands[name]), name=name) for name in islands]
+    snapshot, asked = Snapshot(fleet(*nodes)), job(gpus=gpus, topology=topology)
+    profile = make_policy(name, PolicyOptions(plain=plain, mix=[job(gpus=1), job(gpus=2)]))
+    plan = decide(snapshot, JobQueue(snapshot, [asked]), profile)
+    assert [each.node for each in plan.placements()] == [chosen]
+    assert isinstance(profile, Profile)
+    assert explain(Snapshot(fleet(*nodes)), asked, profile).candidates[0].node == chosen
 
 
 @pytest.mark.parametrize("name", ["volcano-divided", "volcano-duplicated"])

@@ -46,12 +46,15 @@ from seaway.scheduling.kernels.fit import (
     device_fits,
     device_rank,
     group_to_take,
+    island_loss,
+    node_fits,
+    requests_connection,
     serves_alone,
     slices_on_node,
     strictest_demand,
 )
 from seaway.scheduling.kernels.network import has_bandwidth
-from seaway.scheduling.kernels.policy_stubs import device_key, search
+from seaway.scheduling.kernels.policy_stubs import device_key, found_score, search
 from seaway.scheduling.kernels.shared_arrays import borrowed
 
 
@@ -225,15 +228,41 @@ def decide_queue(
 
 @compiled
 def choose_for(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> int:
-    """Return the best node for demand `k`, among those that fit its first stricter row that fits any; -1 for none."""
+    """Return the best node for demand `k`, among those that fit its first stricter row that fits any; -1 for none.
+
+    Among nodes with equal scores, NVLink islands decide if the demand asks for connected devices.
+    """
     find_usable_clusters(fleet, demands, k)
     usable = fleet.clusters_open[CLUSTERS_USABLE]
-    if demands.amounts[k, DEMAND_STRICTER] != 0:
-        for at in range(DEMAND_STRICTER, DEMAND_STRICTER + STRICTER_ROWS):
-            n = search(params, fleet, demands, demands.amounts[k, at] - 1, random_bits, usable)
-            if n >= 0:
-                return int(n)
-    return int(search(params, fleet, demands, k, random_bits, usable))
+    if not requests_connection(demands, k):
+        return int(search(params, fleet, demands, k, random_bits, usable))
+    stricter = STRICTER_ROWS if demands.amounts[k, DEMAND_STRICTER] != 0 else 0
+    for at in range(stricter + 1):
+        row = demands.amounts[k, DEMAND_STRICTER + at] - 1 if at < stricter else k
+        n = int(search(params, fleet, demands, row, random_bits, usable))
+        if n >= 0:
+            return least_broken(params, fleet, demands, row, n, random_bits)
+    return -1
+
+
+@compiled
+def least_broken(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
+    """Return the node where demand `k` breaks NVLink islands least, among those with the score of node `n`.
+
+    Node `n` is the first with the highest score. Ties go to the first node.
+    """
+    score = found_score(params, fleet, demands, k, n, random_bits)
+    best, least = n, island_loss(fleet, demands, k, n)
+    for other in range(n + 1, fleet.nodes.shape[1]):
+        if (
+            fleet.clusters_open[CLUSTERS_USABLE, fleet.nodes[NODE_CLUSTER, other]]
+            and found_score(params, fleet, demands, k, other, random_bits) == score
+            and node_fits(fleet, demands, k, other)
+        ):
+            loss = island_loss(fleet, demands, k, other)
+            if loss < least:
+                best, least = other, loss
+    return best
 
 
 @compiled

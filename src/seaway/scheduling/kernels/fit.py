@@ -57,6 +57,9 @@ WHOLE_PERCENT = 100
 MIG_MEMORY_SLICES = 8
 NO_GROUP = -1
 
+WHOLE_ISLAND = 1 << 16
+"""Lowest rank of a wholly idle island, above the number of devices of any node."""
+
 
 @compiled
 def in_even_shares(asked: int, total: int, shares: int) -> int:
@@ -287,17 +290,15 @@ def island_rank(fleet: FleetArrays, n: int, island: int, wanted: int) -> int:
     these, the smallest that suffices comes first, and without one the largest, so that few are broken.
     """
     devices = fleet.devices
-    first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
     size = idle = 0
-    for d in range(first, end):
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
         if devices[DEVICE_ISLAND, d] == island:
             size += 1
             if devices[DEVICE_OPEN, d] and devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]:
                 idle += 1
     if idle < size:
         return idle
-    most = end - first
-    return most + size if size >= wanted else 3 * most - size
+    return WHOLE_ISLAND + size if size >= wanted else 3 * WHOLE_ISLAND - size
 
 
 @compiled
@@ -333,6 +334,34 @@ def group_to_take(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> 
             if rank < least and slices_on_node(fleet, demands, k, n, island, gpus, True) >= gpus:
                 best, least = island, rank
     return best
+
+
+@compiled
+def requests_connection(demands: DemandArrays, k: int) -> bool:
+    """Report whether demand `k` requires devices of one NVLink island, or prefers connected devices."""
+    return demands.amounts[k, DEMAND_STRICTER] != 0 or demands.amounts[k, DEMAND_GROUP] == DEVICE_ISLAND
+
+
+@compiled
+def island_loss(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> int:
+    """Return the loss of NVLink islands of node `n` by one replica of demand `k`, which it fits. The lowest is best.
+
+    For a demand in one island, it is the rank of that island. For other demands, it is the minimum number of devices
+    that come from wholly idle islands.
+    """
+    group = group_to_take(fleet, demands, k, n)
+    row = demands.amounts[k, DEMAND_GROUP]
+    if row == DEVICE_ISLAND:
+        return island_rank(fleet, n, group, 1)
+    left = demands.amounts[k, DEMAND_GPUS]
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        if (
+            (group < 0 or fleet.devices[row, d] == group)
+            and device_rank(fleet, n, d, 1) < WHOLE_ISLAND
+            and device_fits(fleet, demands, k, d)
+        ):
+            left -= 1
+    return max(left, 0)
 
 
 @compiled

@@ -34,6 +34,11 @@ def search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, rando
     raise InvariantError(f"no compiled search for {type(params).__name__}")
 
 
+def found_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
+    """Return the score of node `n` in the decision for which `search` was called last."""
+    raise InvariantError(f"no compiled score of a search for {type(params).__name__}")
+
+
 def prepare(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int) -> None:
     """Prepare data of a decision that `node_score` reads, such as a score by cluster."""
     raise InvariantError(f"no compiled preparation for {type(params).__name__}")

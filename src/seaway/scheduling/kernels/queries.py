@@ -11,7 +11,7 @@ from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
 from seaway.scheduling.columns import CLUSTERS_USABLE, NODE_CLUSTER
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.decide import choose_for, find_usable_clusters
-from seaway.scheduling.kernels.fit import node_fits
+from seaway.scheduling.kernels.fit import island_loss, node_fits
 from seaway.scheduling.kernels.policy_stubs import row_score
 from seaway.scheduling.kernels.score_cache import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -62,6 +62,16 @@ def best_of(scores: Int64, feasible: NDArray[np.bool_]) -> int:
         if feasible[n] and (best < 0 or scores[n] > scores[best]):
             best = n
     return best
+
+
+@compiled
+def island_losses(fleet: FleetArrays, demands: DemandArrays, k: int, nodes: Int64) -> Int64:
+    """Return `island_loss` of some nodes, which fit demand `k`, shape of `nodes`."""
+    lent, asked = borrowed(fleet), borrowed(demands)
+    losses = np.empty(nodes.shape[0], np.int64)
+    for at in range(nodes.shape[0]):
+        losses[at] = island_loss(lent, asked, k, nodes[at])
+    return losses
 
 
 @compiled

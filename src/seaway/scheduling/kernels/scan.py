@@ -6,7 +6,7 @@ the best score found so far. Within a block, a node is scored first, and its dev
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,9 +34,11 @@ from seaway.scheduling.columns import (
     NODE_ROOM_WHOLE,
 )
 from seaway.scheduling.kernels.allocate import NOTHING, room_step
-from seaway.scheduling.kernels.compile import compiled
+from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import node_fits, node_may_fit, whole_devices
-from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, left_bound, node_score, prepare
+from seaway.scheduling.kernels.policy_stubs import ANY_SCORE, found_score, left_bound, node_score, prepare, search
+
+P = TypeVar("P", bound=type)
 
 
 @compiled
@@ -149,3 +151,18 @@ def scan(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_
             continue
         best, best_score = best_in_block(params, fleet, demands, k, random_bits, clusters, b, best, best_score)
     return best
+
+
+def scanned(params: P) -> P:
+    """Use `scan` as the search of a policy whose parameters have the decorated type."""
+    specialises(search, params)(_search)
+    specialises(found_score, params)(_found_score)
+    return params
+
+
+def _search(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8) -> int:
+    return scan(params, fleet, demands, k, random_bits, clusters)
+
+
+def _found_score(params: Any, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
+    return node_score(params, fleet, demands, k, n, random_bits)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64
 from seaway.scheduling.columns import (
     CPU_PER_GPU_MILLI,
     DEMAND_CPU,
@@ -36,8 +36,8 @@ from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.allocate import gpu_left_milli
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_PERCENT, device_fits, memory_requested
-from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare, search
-from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.policy_stubs import device_key, left_bound, node_score, prepare
+from seaway.scheduling.kernels.scan import scanned
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -45,6 +45,7 @@ SCALE = 256_000
 """Thousandths of CPU cores plus 16 times thousandths of GPUs of the largest node of the published score."""
 
 
+@scanned
 class BestFitParams(NamedTuple):
     """Parameters of best fit.
 
@@ -110,13 +111,6 @@ def next_tightest(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, las
         if key > last and (best < 0 or key < best_key) and device_fits(fleet, demands, k, d):
             best, best_key = d, key
     return best, best_key
-
-
-@specialises(search, BestFitParams)
-def _search(
-    params: BestFitParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
-) -> int:
-    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(prepare, BestFitParams)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
+from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64
 from seaway.scheduling.columns import (
     CLUSTER_CPU,
     CLUSTER_CPU_FREE,
@@ -41,9 +41,8 @@ from seaway.scheduling.kernels.policy_stubs import (
     node_score,
     prepare,
     score_column,
-    search,
 )
-from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.scan import scanned
 from seaway.scheduling.policies.utilization import share_ppm
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
@@ -66,6 +65,7 @@ class ClusterRule(IntEnum):
     """Highest mean free share first."""
 
 
+@scanned
 class ClusterLevelParams(NamedTuple):
     """Parameters of a rule for clusters.
 
@@ -137,13 +137,6 @@ def cluster_score(
     if rule == ClusterRule.MATCHING:
         return -cluster_mismatch(fleet, demands, k, c, params.devices[c])
     return mixed(random_bits, c, OF_CLUSTER) >> 24 if rule == ClusterRule.RANDOM else 0
-
-
-@specialises(search, ClusterLevelParams)
-def _search(
-    params: ClusterLevelParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
-) -> int:
-    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(prepare, ClusterLevelParams)

@@ -43,8 +43,8 @@ from seaway.scheduling.columns import (
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, WHOLE_PERCENT, core_needed, device_fits, node_fits
-from seaway.scheduling.kernels.policy_stubs import device_key, row_score, search
-from seaway.scheduling.kernels.score_cache import RowCache, row_cache, search_row
+from seaway.scheduling.kernels.policy_stubs import device_key, found_score, row_score, search
+from seaway.scheduling.kernels.score_cache import RowCache, row_cache, search_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import device_left, next_tightest
 from seaway.scheduling.policies.job_mix import NodeKinds, indexed, node_kinds, typical_jobs
@@ -253,6 +253,11 @@ def _search(
     params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
 ) -> int:
     return search_row(params, fleet, demands, k, random_bits, clusters)
+
+
+@specialises(found_score, FgdParams)
+def _found_score(params: FgdParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int) -> int:
+    return params.cache.rows[slot_of(params.cache, k), n]
 
 
 @specialises(row_score, FgdParams)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import specialises
 from seaway.scheduling.kernels.policy_stubs import (
@@ -14,21 +14,14 @@ from seaway.scheduling.kernels.policy_stubs import (
     node_score,
     prepare,
     score_column,
-    search,
 )
-from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.scan import scanned
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
+@scanned
 class GreedyParams(NamedTuple):
     """Parameters of `greedy`: none."""
-
-
-@specialises(search, GreedyParams)
-def _search(
-    params: GreedyParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
-) -> int:
-    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(prepare, GreedyParams)

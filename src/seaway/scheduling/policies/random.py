@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.framework import Cycle, Scores
 from seaway.scheduling.kernels.compile import compiled, mixed, specialises
 from seaway.scheduling.kernels.policy_stubs import (
@@ -15,15 +15,15 @@ from seaway.scheduling.kernels.policy_stubs import (
     node_score,
     prepare,
     score_column,
-    search,
 )
-from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.scan import scanned
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 OF_NODE = 0
 OF_DEVICE = 1
 
 
+@scanned
 class RandomParams(NamedTuple):
     """Parameters of `random`: none."""
 
@@ -32,13 +32,6 @@ class RandomParams(NamedTuple):
 def random_key(random_bits: int, index: int, kind: int) -> int:
     """Return 61 random bits for a node or device, which are always below `ANY_SCORE`."""
     return mixed(random_bits, index, kind) >> 2
-
-
-@specialises(search, RandomParams)
-def _search(
-    params: RandomParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
-) -> int:
-    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(prepare, RandomParams)

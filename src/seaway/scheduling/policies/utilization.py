@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from seaway.scheduling.arrays import DemandArrays, FleetArrays, UInt8
+from seaway.scheduling.arrays import DemandArrays, FleetArrays
 from seaway.scheduling.columns import (
     DEMAND_CPU,
     DEMAND_GPU_CORE,
@@ -30,14 +30,14 @@ from seaway.scheduling.kernels.policy_stubs import (
     node_score,
     prepare,
     score_column,
-    search,
 )
-from seaway.scheduling.kernels.scan import scan
+from seaway.scheduling.kernels.scan import scanned
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 WHOLE_PPM = 1_000_000
 
 
+@scanned
 class UtilizationParams(NamedTuple):
     """Parameters of `utilization`: none."""
 
@@ -60,13 +60,6 @@ def node_mismatch(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> 
         + share_ppm(abs(nodes[NODE_GPU_MEMORY_FREE, n] - memory), nodes[NODE_GPU_MEMORY, n])
         + share_ppm(abs(nodes[NODE_GPU_CORE_FREE, n] - core), nodes[NODE_GPU_CORE, n])
     )
-
-
-@specialises(search, UtilizationParams)
-def _search(
-    params: UtilizationParams, fleet: FleetArrays, demands: DemandArrays, k: int, random_bits: int, clusters: UInt8
-) -> int:
-    return scan(params, fleet, demands, k, random_bits, clusters)
 
 
 @specialises(prepare, UtilizationParams)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.control.scheduler import score_breakdown as module
-from seaway.domain.job import DataSource
+from seaway.domain.job import DataSource, GpuTopology
 from seaway.domain.placement import Candidate
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT
@@ -45,6 +45,22 @@ def test_equal_nodes_are_called_that() -> None:
     made = scene(fleet(cluster(node(gpu()), node(gpu()), name="alpha")))
     texts = [made.plane.attempt(made.submit(gpus=1)).why.partition("; ")[2] for _ in range(2)]
     assert texts == ["the first in order of 2 nodes with equal scores", "no other node fits"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "why"),
+    [
+        ((1, 2), "its GPUs are connected better than those of alpha/node-0, the next best"),
+        ((4, 2), "of 2 nodes with equal scores, the one that breaks NVLink islands least"),
+        ((2, 2), "the first in order of 2 nodes with equal scores"),
+    ],
+)
+def test_connections_of_gpus_decide_before_scores_and_among_equal_ones(sizes: tuple[int, ...], why: str) -> None:
+    """A job that prefers connected GPUs says whether their connection, or the islands that stay whole, decided."""
+    parts = [node(*(gpu(island=at // size) for at in range(4))) for size in sizes]
+    made = scene(fleet(cluster(*parts, name="alpha")))
+    job_id = made.submit(gpus=2, topology=GpuTopology.BEST_EFFORT)
+    assert made.plane.attempt(job_id).why.partition("; ")[2] == why
 
 
 def test_the_term_with_the_largest_lead_decided() -> None:

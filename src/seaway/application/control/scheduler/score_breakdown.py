@@ -130,15 +130,18 @@ def decided_by(candidates: Sequence[Candidate], tiers: Mapping[str, int]) -> str
     >>> decided_by([best, other], {"a": 0, "b": 0})
     'Price decided: 90 against 40 of b/n2, the next best (in total 95 against 49)'
     """
-    best, ranks = candidates[0], [(tiers[each.cluster], each.total) for each in candidates]
-    alike = ranks.count(ranks[0])
-    equal = Reason("equal_scores", count=alike) if alike > 1 else ""
+    best, ranks = candidates[0], [(tiers[each.cluster], each.connection, each.total) for each in candidates]
+    alike = [each for each, rank in zip(candidates, ranks, strict=True) if rank == ranks[0]]
+    broken = any(each.island_loss > best.island_loss for each in alike)
+    equal = Reason("equal_islands" if broken else "equal_scores", count=len(alike)) if len(alike) > 1 else ""
     other = next((each for each, rank in zip(candidates, ranks, strict=True) if rank != ranks[0]), None)
     if other is None:
         return equal or Reason("no_other_node")
     name = f"{other.cluster}/{other.node}"[:MAX_NAME]
     if tiers[best.cluster] < tiers[other.cluster]:
         said = Reason("data_closer", place=name)
+    elif best.connection < other.connection:
+        said = Reason("gpus_closer", place=name)
     else:
         term = max(best.scores, key=lambda term: best.scores[term] - other.scores[term])
         said = Reason("decided", term=term, score=best.scores[term], lower=other.scores[term], place=name)

@@ -40,7 +40,7 @@ from seaway.scheduling.columns import (
 )
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.fit import WHOLE_MILLI, core_needed, device_fits, node_fits
-from seaway.scheduling.kernels.policy_stubs import device_key, row_score, search
+from seaway.scheduling.kernels.policy_stubs import device_key, found_score, row_score, search
 from seaway.scheduling.kernels.score_cache import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.bestfit import device_left, next_tightest
@@ -57,6 +57,9 @@ NEAR_STEPS = 128
 
 BASE = 1 << 40
 """Offset of cached scores, so that none is negative."""
+
+UNFIT_SCORE = -BASE * NEAR_STEPS
+"""Score of a node that does not fit, far below all others."""
 
 
 class NodeValues(NamedTuple):
@@ -350,6 +353,22 @@ def _search(
     return nearest(params, fleet, demands, k, clusters, best)
 
 
+@specialises(found_score, SeawayParams)
+def _found_score(
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, random_bits: int
+) -> int:
+    score = params.cache.rows[slot_of(params.cache, k), n]
+    return UNFIT_SCORE if score == UNFIT else near_score(params, fleet, demands, k, n, score)
+
+
+@compiled
+def near_score(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, score: int) -> int:
+    """Return a cached score minus the price of the kind of node `n`, with up to 100 of `NEAR_STEPS` for proximity."""
+    priced = priced_score(params, fleet, demands, k, n, score)
+    near = demands.amounts[k, DEMAND_NEAR]
+    return priced if near < 0 else priced * NEAR_STEPS + demands.cluster_ok[near, fleet.nodes[NODE_CLUSTER, n]]
+
+
 @compiled
 def nearest(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, clusters: UInt8, best: int) -> int:
     """Return the first node with the score `best` in the cluster closest to the user.
@@ -392,14 +411,11 @@ def value_column(params: SeawayParams, fleet: FleetArrays, demands: DemandArrays
     """
     lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
     follow(lent_params, lent)
-    near = asked.amounts[k, DEMAND_NEAR]
-    scores = np.full(fleet.nodes.shape[1], -BASE * NEAR_STEPS, np.int64)
+    scores = np.full(fleet.nodes.shape[1], UNFIT_SCORE, np.int64)
     for n in range(scores.shape[0]):
         if node_fits(lent, asked, k, n):
             score = value_score(lent_params, lent, asked, k, n)
-            scores[n] = priced_score(lent_params, lent, asked, k, n, score)
-            if near >= 0:
-                scores[n] = scores[n] * NEAR_STEPS + asked.cluster_ok[near, lent.nodes[NODE_CLUSTER, n]]
+            scores[n] = near_score(lent_params, lent, asked, k, n, score)
     return scores
 
 
