@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 import pytest
 
+from seaway.application.control import arrays
+from seaway.domain.arrays import TaskArray
 from seaway.domain.queues import Backfill, Order, Preemption, Queue
 from seaway.domain.tenancy import Quota, Tenant
-from tests.unit.application.scene import START_S, Scene, scene
+from tests.unit.application.scene import START_S, Scene, scene, spec
 
 NS = 1_000_000_000
 
@@ -152,3 +155,20 @@ def test_jobs_are_expected_in_the_order_of_their_queue() -> None:
     for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
         submit_all(made, [name], queue="q", priority=priority)
     assert list(starts_s(made)) == ["high", "middle", "low"]
+
+
+@pytest.mark.parametrize(("limit", "expected_s"), [(0, 300), (1, 600)])
+def test_all_tasks_of_an_array_delay_the_jobs_behind_it(
+    monkeypatch: pytest.MonkeyPatch, limit: int, expected_s: int
+) -> None:
+    """Also those that are not in the queue yet, and with a limit of tasks at once, one after the other."""
+    monkeypatch.setattr(arrays, "MAX_QUEUED", 2)
+    made = scene()
+    made.plane.operations.put_queue(Queue("default", order=Order.FIFO), "ada")
+    made.plane.settle()
+    sweep = spec(gpus=2, expected_duration_s=100, array=TaskArray("0-5", limit))
+    asyncio.run(made.plane.jobs.submit([sweep], "ada"))
+    made.plane.run(10)
+    made.submit(name="whole", gpus=2, replicas=2, gang=True, expected_duration_s=100)
+    assert starts_s(made)["whole"] == expected_s - 10 + START_S
+    assert len(made.plane.overview.waiting()) == (3 if limit == 0 else 1)  # with the tasks in the queue

@@ -52,6 +52,25 @@ class _Tasks:
     waiting: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class LaterTasks:
+    """Tasks of an array that wait until others of it start or end.
+
+    Attributes
+    ----------
+    array
+        The array.
+    count
+        Number of these tasks.
+    placed
+        IDs of the tasks that hold devices. With those in the queue, they count in the limit of the array.
+    """
+
+    array: JobRecord
+    count: int
+    placed: frozenset[str]
+
+
 class Arrays:
     """Arrays with unfinished tasks. It changes only by stored changes of jobs.
 
@@ -117,6 +136,14 @@ class Arrays:
         tasks, limit = self._tasks[array.id], array.spec.array.limit if array.spec.array else 0
         room = MAX_QUEUED - len(tasks.queued)
         return max(0, min(room, limit - len(tasks.granted)) if limit else room)
+
+    def later(self) -> Iterator[LaterTasks]:
+        """Yield the tasks of each array that are not in the queue yet."""
+        for array_id, array in self.known.items():
+            tasks = self._tasks[array_id]
+            stored = sum(each.state.waits and each.id not in tasks.granted for each in tasks.live.values())
+            if array.state in STARTS and (count := array.unstarted_count + stored):
+                yield LaterTasks(array, count, frozenset(tasks.granted - tasks.queued))
 
     def grant(self) -> list[str]:
         """Grant the queue to waiting tasks of changed arrays; return these tasks."""

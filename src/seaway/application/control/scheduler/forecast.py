@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 
+from seaway.application.control.arrays import LaterTasks
 from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Reservations
@@ -114,6 +116,8 @@ class PlanState:
         Duration that stands for unknown ones, seconds; None if none does.
     refused
         IDs of the jobs that do not fit on the present fleet, except in queues with conservative backfill.
+    later
+        Tasks of arrays that are not in the queue yet, with the entry of one of them.
     """
 
     now_ns: int
@@ -132,6 +136,7 @@ class PlanState:
     foreseen: Mapping[str, tuple[frozenset[Key], int]] = field(default_factory=dict)
     typical_s: int | None = None
     refused: frozenset[str] = frozenset()
+    later: Sequence[tuple[LaterTasks, Entry]] = ()
 
     def planned_s(self, entry: Entry) -> int | None:
         """Return the duration of a waiting job in the plan, seconds; None if it has no end, or none is known."""
@@ -258,6 +263,7 @@ class Forecast:
             live.history.typical_s,
             # The planned starts of the others decide when they are tried.
             live.waiting.refused(without={each.name for each in queues if each.backfill is Backfill.CONSERVATIVE}),
+            [(each, live.entry(each.array.task(0))) for each in live.arrays.later()],
         )
 
 
@@ -563,37 +569,78 @@ def _earliest(plans: Sequence[tuple[FreeOverTime, Int64]], lasts_s: int, after_s
     return starts_s
 
 
+class _ArrayLimits:
+    """Ends of the tasks of arrays with a limit of tasks at once."""
+
+    def __init__(self, state: PlanState, attempts: Sequence[tuple[Key, Running]]) -> None:
+        self._ends_s: dict[str, list[int]] = {}
+        self._limits: dict[str, int] = {}
+        for tasks, _ in state.later:
+            if tasks.array.spec.array and (limit := tasks.array.spec.array.limit):
+                self._limits[tasks.array.id] = limit
+                self._ends_s[tasks.array.id] = sorted(each.ends_s for key, each in attempts if key[0] in tasks.placed)
+
+    def start(self, plan: _Plan, entry: Entry, after_s: int) -> int:
+        """Plan a job after the tasks that it waits for; return its start, -1 if it is unknown."""
+        array = entry.record.array
+        ends_s = self._ends_s.get(array)
+        if ends_s is None:
+            return plan.start(entry, after_s)
+        if len(ends_s) >= self._limits[array]:
+            after_s = max(after_s, heappop(ends_s))
+        starts_s = plan.start(entry, after_s) if after_s < NEVER_S else -1
+        lasts_s = plan.state.planned_s(entry)
+        heappush(ends_s, NEVER_S if starts_s < 0 or lasts_s is None else starts_s + max(1, lasts_s))
+        return starts_s
+
+
+def _later_entries(state: PlanState, most: int) -> Iterator[Entry]:
+    """Yield an entry for each task that is not in the queue yet, up to `most` of an array. Their IDs do not exist."""
+    queues = {each.name: each for each in state.queues}
+    for tasks, one in state.later:
+        queue = queues.get(one.queue) or Queue(one.queue)
+        last = tasks.array.task(tasks.array.spec.array.last if tasks.array.spec.array else 0).id
+        for number in range(min(tasks.count, most)):
+            record = replace(one.record, id=f"{last}~{number:06}")  # behind all tasks in the queue
+            job = replace(one.job, name=record.id)
+            yield replace(one, record=record, job=job, order=state.discipline.job_key(job, record.submitted_ns, queue))
+
+
 def planned(
     state: PlanState, attempts: Sequence[tuple[Key, Running]], most: int = MAX_PLANNED
 ) -> Mapping[str, PlannedStart]:
-    """Plan the first waiting jobs in order.
+    """Plan the first waiting jobs in order, with the tasks of arrays that are not in the queue yet.
 
     Parameters
     ----------
     attempts
         Running attempts, see `running`.
     most
-        Maximum number of planned jobs.
+        Maximum number of planned jobs and tasks.
     """
+    later = list(_later_entries(state, most))
     tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
     tree.set_past(state.past)
     plan = _Plan(state, attempts, tree)
-    for region in {_region_of(each, state.advance) for each in state.entries}:
+    for region in {_region_of(each, state.advance) for each in (*state.entries, *(one for _, one in state.later))}:
         plan.add_region(region)
     tree.hold_all((key, each.owner, each.amounts) for key, each in attempts)
     found: dict[str, PlannedStart] = {}
+    limits, unqueued = _ArrayLimits(state, attempts), {each.record.id for each in later}
     first = {each.record.id: plan.start(each, 0) for each in state.entries if each.record.id in state.winners}
     strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
     latest_s: dict[str, int] = {}
-    for rank, entry in enumerate(in_order(state.discipline, tree, state.entries)):
+    for rank, entry in enumerate(in_order(state.discipline, tree, [*state.entries, *later])):
         if rank >= most:
             break
         after_s = latest_s.get(entry.queue, 0)
         starts_s = first.get(entry.record.id, -1)
         if entry.record.id not in first and after_s >= 0:
-            starts_s = plan.start(entry, after_s)
+            starts_s = limits.start(plan, entry, after_s)
         if entry.queue in strict:
             latest_s[entry.queue] = starts_s
+        if entry.record.id in unqueued:
+            continue
         at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None
         lasts_s = entry.max_duration_s
         ends_ns = None if at_ns is None or lasts_s is None else at_ns + lasts_s * NS_PER_S
