@@ -384,6 +384,23 @@ def test_what_if_changes_nothing(cli: Cli, job: str) -> None:
     assert cli("whatif", "--add-nodes", "a").code == 2
 
 
+def test_whatif_applies_the_moves_of_its_answer(cli: Cli, job: str) -> None:
+    """`--apply` drains and restarts jobs on the nodes of the answer, in one call that the audit log has."""
+    cluster = cli("show", job, "-o", "json").body["clusters"][0]
+    ran = cli("whatif", "--drain", cluster, "--apply", "--yes", "-o", "json")
+    assert ran.code == 0, ran.err
+    (move,) = ran.body["moves"]
+    assert (move["job"], move["attempt"]) == (job, 1)
+    assert "jobs moved: 1, stopped: 0" in ran.err
+    shown = cli("show", job, "-o", "json").body
+    assert shown["message"] == f"moved to {move['to'][0]} by admin"
+    assert cli("cordon", "-o", "json").body["cordons"][0]["reason"] == "after a what-if question"
+    entry = next(each for each in cli("audit", "-o", "json").body["entries"] if each["verb"] == "POST move_jobs")
+    assert (entry["target"], entry["status"]) == (f"1 jobs, {cluster}", 200)
+    assert "no running job moves" in cli("whatif", "--replay", "--apply", "--yes").err
+    assert "works with --drain" in cli("whatif", "--queue", "new", "--apply").err
+
+
 def test_whatif_tries_queues_and_quotas(cli: Cli, tmp_path: Path) -> None:
     """Options and files change queues and tenants on the copy only, and the table has the waits of both sides."""
     assert cli("queues", "set", "vision", "--limit", "gpus=1,cpu=64").code == 0

@@ -72,13 +72,18 @@ class Operations:
         UnknownError
             If the cluster or node does not exist.
         """
+        cordon, change = self.cordoned(cluster, node, actor, reason, drain=drain)
+        self._writer.require(change)
+        return cordon
+
+    def cordoned(self, cluster: str, node: str, actor: str, reason: str, *, drain: bool) -> tuple[Cordon, Change]:
+        """Return the cordon of `cordon`, which raises the same, and the change that stores it."""
         self._require_place(cluster, node)
         cordon = Cordon(cluster, node, drain, reason, actor, self._clock.now_ns())
         verb = "drained" if drain else "cordoned"
         place = _place(cluster, node)
         text = Reason(f"{verb}_for", place=place, why=reason) if reason else Reason(verb, place=place)
-        self._store_with_event(Change(put=[cordon]), verb, text, actor)
-        return cordon
+        return cordon, Change(put=[cordon], insert=[Event(cordon.at_ns, verb, text, actor)])
 
     def uncordon(self, cluster: str, node: str, actor: str) -> None:
         """Remove a cordon, if any, also of a cluster or node that left the fleet.

@@ -25,6 +25,7 @@ from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
 from seaway.application.monitoring.alerts import Alerts
 from seaway.application.monitoring.conditions import Faults, Sources
+from seaway.application.moves import Moves
 from seaway.application.network.active_paths import ActivePathController, ActivePaths
 from seaway.application.network.agents import Agents, AgentState
 from seaway.application.network.bandwidth import TrafficWatch
@@ -122,6 +123,7 @@ class ControlPlane:
     operations: Operations
     cluster_removal: ClusterRemoval
     access: Access
+    moves: Moves
     whatif: WhatIf
     network: Network
     policies: Policies
@@ -254,6 +256,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         sides = overview.sides().items()
         return next((name for name, side in sides if cluster in side.cluster.split(",")), "")
 
+    operations = Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs))
     return ControlPlane(
         settings=settings,
         clock=clock,
@@ -265,7 +268,8 @@ def make_plane(  # noqa: PLR0913  # wiring
         jobs=Jobs(store, writer, clock, random, controller.names, controller.standby_obstacle),
         admission=admission,
         overview=overview,
-        operations=Operations(store, writer, controller, clock, policies, Gate(store, settings.policies.shadow_jobs)),
+        operations=operations,
+        moves=Moves(controller, operations, writer, clock),
         cluster_removal=ClusterRemoval(store, writer, controller, clock),
         access=access,
         whatif=WhatIf(controller, admission, store, Processes(2, log.warning)),

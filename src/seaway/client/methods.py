@@ -210,3 +210,4 @@ class Methods:
     alerts = verb(service_calls.alerts)
     acknowledge = verb(service_calls.acknowledge)
     whatif = verb(service_calls.whatif)
+    move_jobs = verb(service_calls.move_jobs)

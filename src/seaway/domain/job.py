@@ -171,6 +171,8 @@ class NodeRules:
     avoid
         Excluded nodes, by cluster and name; an empty name, or `OTHER_COPY`, means the whole cluster. Users cannot set
         it: it records where the job was rejected, and where the other copy of a service with a standby is.
+    only
+        Nodes to which an operator moves the job, by cluster and name; empty allows any. Users cannot set it.
     pool
         Clusters of the pool of the job's queue, for reasons only: `clusters` is already limited to them. Empty for all.
     """
@@ -181,6 +183,7 @@ class NodeRules:
     regions: frozenset[str] = frozenset()
     hardware: frozenset[str] = frozenset()
     avoid: frozenset[tuple[str, str]] = frozenset()
+    only: frozenset[tuple[str, str]] = frozenset()
     cluster_labels: tuple[tuple[str, str], ...] = ()
     max_microprice: int | None = None
     pool: frozenset[str] = frozenset()

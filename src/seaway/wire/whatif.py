@@ -9,15 +9,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from seaway.application.moves import MAX_MOVES, JobMove
 from seaway.application.whatif.clusters import ClusterSums
 from seaway.application.whatif.question import Consequences, Move, NewNodes, Question, Sums
 from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
 from seaway.application.whatif.trace import TraceChanges, TraceJob
 from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
-from seaway.domain.reasons import time_text
+from seaway.domain.reasons import Reason, time_text
 from seaway.simulation.outcome import Outcome
-from seaway.wire.fields import LARGEST_INT32, Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
+from seaway.wire.fields import LARGEST_INT32, Line, Name, NameOrNone, Reference, Time, moment_or_none, seconds, several
 from seaway.wire.fleet import AmountOut, amount_fields
 from seaway.wire.job_in import JobIn
 from seaway.wire.message import CodeOut, Incoming, Shown, fields_of, with_message
@@ -26,6 +27,7 @@ from seaway.wire.tenancy import TenantChangeIn
 
 MAX_JOBS = 100
 MAX_PLACES = 100
+MAX_PLACES_OF_JOB = 1000
 MAX_KINDS = 100_000
 MAX_TRACE = 1_000_000
 """Maximum number of jobs of a trace."""
@@ -163,6 +165,75 @@ class WhatIfIn(Incoming):
     """A question about a copy of the live fleet."""
 
     question: QuestionIn
+
+
+class JobMoveIn(Incoming):
+    """Move of a running job."""
+
+    job: Reference
+    attempt: Annotated[int, Field(ge=1)]
+    """Number of its present attempt."""
+    to: Annotated[list[Reference], Field(max_length=MAX_PLACES_OF_JOB)] = []
+    """Nodes as `cluster/node`; empty if the job only stops, and waits in its queue."""
+
+    def move(self, at: int) -> JobMove:
+        """Return the move, with index `at` in the request.
+
+        Raises
+        ------
+        RejectedError
+            If a place is not a node.
+        """
+        return JobMove(self.job, self.attempt, frozenset(_place(each, f"moves.{at}.to", node=True) for each in self.to))
+
+
+class MovesIn(Incoming):
+    """Moves of running jobs, all or none, together with drains."""
+
+    moves: Annotated[list[JobMoveIn], Field(max_length=MAX_MOVES)] = []
+    """Those of the answer to a what-if question."""
+    drain: Places = []
+    """Clusters, or nodes as `cluster/node`, to drain. Their other jobs move as with any drain."""
+    reason: Line = ""
+    """Reason of the drains."""
+
+    def parts(self) -> tuple[list[JobMove], list[tuple[str, str]]]:
+        """Return the moves, and the places to drain.
+
+        Raises
+        ------
+        RejectedError
+            If there are none, or a place is invalid.
+        """
+        if not (self.moves or self.drain):
+            raise RejectedError(Reason("moves_nothing"), where="moves")
+        drained = [_place(each, f"drain.{at}") for at, each in enumerate(self.drain)]
+        return [each.move(at) for at, each in enumerate(self.moves)], drained
+
+
+def _place(text: str, where: str, *, node: bool = False) -> tuple[str, str]:
+    cluster, separator, name = text.partition("/")
+    if not cluster or (bool(separator) or node) is not bool(name):
+        raise RejectedError(Reason("not_a_node" if node else "not_a_place", text=text), where=where)
+    return cluster, name
+
+
+class MovesOut(Shown):
+    """Number of jobs that restart."""
+
+    moved: int
+    """Number of jobs that move."""
+    stopped: int
+    """Number of jobs that only stop."""
+
+
+class JobMoveOut(Shown):
+    """Move of a running job."""
+
+    job: str
+    attempt: int
+    to: list[str]
+    """Nodes as `cluster/node`; empty if the job only stops."""
 
 
 class SumsOut(Shown):
@@ -340,6 +411,8 @@ class WhatIfOut(Shown):
     """Elastic jobs that would continue with fewer replicas."""
     waiting: list[MoveOut]
     """Waiting or submitted jobs that would wait."""
+    moves: list[JobMoveOut] | None = None
+    """Moves of running jobs for `POST /moves`; null if they are more than 200."""
     waits: WaitChangesOut | None = None
     """Waits by queue and tenant; null from an older server."""
     trace: TraceOut | None = None
@@ -361,6 +434,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "stopped": [_move(each) for each in answer.stopped],
         "shrunk": [_move(each) for each in answer.shrunk],
         "waiting": [_move(each) for each in answer.waiting],
+        "moves": None if answer.moves is None else [_job_move(each) for each in answer.moves],
         "waits": _waits(answer.waits),
         "trace": _trace(answer.trace) if answer.trace else None,
     }
@@ -394,6 +468,10 @@ def _move(move: Move) -> dict[str, Any]:
         "asked": move.asked,
         "estimated_start": moment_or_none(move.starts_ns),
     }
+
+
+def _job_move(move: JobMove) -> dict[str, Any]:
+    return {"job": move.job_id, "attempt": move.attempt, "to": sorted(map("/".join, move.to))}
 
 
 def _waits(waits: WaitChanges) -> dict[str, Any]:

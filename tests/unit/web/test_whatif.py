@@ -274,7 +274,7 @@ async def test_what_was_asked_last_is_answered() -> None:
 
     page._visit = SimpleNamespace(ask=ask, keep=lambda **_: None, words=Words())  # noqa: SLF001
     page._asked, page._button, page._wrong = Latest(page._visit), MagicMock(), MagicMock()  # noqa: SLF001
-    page._file, page._apply = None, MagicMock()  # noqa: SLF001
+    page._file, page._applying = None, MagicMock()  # noqa: SLF001
     page._visit.may = lambda _: False  # noqa: SLF001
     page._show = shown.append  # noqa: SLF001
     asked_for = []

@@ -339,6 +339,11 @@ EXAMPLES: dict[str, Any] = {
     "TenantIn": _TENANT,
     "TokenIn": {"name": "ci", "role": "user", "tenant": "vision", "expires_in": "90d"},
     "WhatIfIn": {"question": {"drain": ["berlin/node-1"], "jobs": [{"name": "train", "resources": {"gpus": 2}}]}},
+    "MovesIn": {
+        "moves": [{"job": "6dqdpn803cf2t", "attempt": 1, "to": ["berlin/node-2"]}],
+        "drain": ["berlin/node-1"],
+        "reason": "new driver",
+    },
     "JobBatchIn": {
         "jobs": [
             {"name": "prepare", "resources": {"cpu": 8}, "data": {"output": "200GB"}},

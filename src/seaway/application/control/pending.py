@@ -181,7 +181,7 @@ def entry(
     job = spec.job(record.id, clusters)
     if record.completed:
         job = replace(job, replicas=job.replicas - record.completed)
-    if refusals.devices or refusals.places:
+    if refusals.devices or refusals.places or refusals.only:
         job = replace(job, demand=refusals.retained(job.demand))
     length = past.length if past else length_of(spec.max_duration_s)  # short jobs may fit before a reservation begins
     kind = Kind.of(spec.queue, apart, length, job)

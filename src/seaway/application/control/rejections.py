@@ -29,21 +29,24 @@ class Refusals:
         UUIDs of avoided devices.
     places
         Avoided nodes of a job without devices, and clusters without a suitable node.
+    only
+        Nodes to which an operator moves the job; empty for any.
     """
 
     times: int = 0
     devices: frozenset[str] = frozenset()
     places: frozenset[Place] = frozenset()
+    only: frozenset[Place] = frozenset()
 
     def retained(self, demand: Demand) -> Demand:
         """Return the demand with the avoided places excluded."""
-        if not self.devices and not self.places:
+        if not self.devices and not self.places and not self.only:
             return demand
         devices, nodes = demand.devices, demand.nodes
         return replace(
             demand,
             devices=replace(devices, avoid_uuids=devices.avoid_uuids | self.devices),
-            nodes=replace(nodes, avoid=nodes.avoid | self.places),
+            nodes=replace(nodes, avoid=nodes.avoid | self.places, only=self.only or nodes.only),
         )
 
     def reported(self) -> str:

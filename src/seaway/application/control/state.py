@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
@@ -41,6 +41,7 @@ from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
@@ -53,6 +54,33 @@ NS_PER_S = 1_000_000_000
 
 MIX = 1000
 """Number of past jobs from which policies learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """Move of a job to certain nodes by an operator. A restart of the server forgets it.
+
+    Attributes
+    ----------
+    attempt
+        Number of the attempt that ends.
+    placements
+        Places that are reserved for the next attempt.
+    grace_s
+        Time until the pods of the attempt are killed, seconds.
+    until_ns
+        Monotonic time after which the job may start anywhere.
+    """
+
+    attempt: int
+    placements: tuple[Placement, ...]
+    grace_s: int
+    until_ns: int
+
+    @property
+    def nodes(self) -> frozenset[tuple[str, str]]:
+        """Clusters and nodes."""
+        return frozenset((each.cluster, each.node) for each in self.placements)
 
 
 class ControlState:
@@ -84,6 +112,8 @@ class ControlState:
         Monotonic time at which a cluster last reported progress on an attempt.
     advance
         What waiting jobs must leave free for advance reservations.
+    moves
+        Jobs that operators move to certain nodes, until they are placed. They survive a reload of the state.
     tree
         Queues with the amounts that attempts hold, from the decision until their last allocation is released.
     waiting
@@ -158,6 +188,7 @@ class ControlState:
         self.dependencies = Dependencies()
         self.arrays = Arrays()
         self.advance = AdvanceReservations(self.names, self.fleet, lambda: self.attempts, clock)
+        self.moves: dict[str, PlannedMove] = {}
         self.clear()
 
     @property
@@ -584,6 +615,11 @@ class ControlState:
             self.scale_reasons.pop(job_id, None)
             self.pauses.pop(job_id, None)
 
+    def end_move(self, job_id: str) -> None:
+        """Let a job start on any node again, or record that its move is done."""
+        if self.moves.pop(job_id, None):
+            self.consider(job_id)
+
     def reconsider(self, cluster: str) -> None:
         """Reconsider the jobs with allocations in a cluster that was lost or recovered."""
         for job_id, _ in list(self.by_cluster[cluster]):
@@ -616,9 +652,12 @@ class ControlState:
     def avoided(self, job: JobRecord) -> Refusals:
         """Return the places that a job avoids: those that rejected it, and clusters with the other copy of its service.
 
-        Both copies use the same names there, so it waits until the last object of the other one is removed.
+        Both copies use the same names there, so it waits until the last object of the other one is removed. A move of
+        the job by an operator names the only nodes that it may use.
         """
         refusals = self.refusals.get(job.id, NEVER_REFUSED)
+        if move := self.moves.get(job.id):
+            refusals = replace(refusals, only=move.nodes)
         if job.pair is None:
             return refusals
         keys = [(job.other, number) for number in self.by_job.get(job.other, ())]

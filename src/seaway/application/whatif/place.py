@@ -209,8 +209,8 @@ class Placer:
         self._keys = {each.job.name: key for key, each in self.reserved.items()}
         self._soonest_ns = _soonest_ns(self.reserved.values())
 
-    def place(self, tasks: Sequence[Task]) -> None:
-        """Place jobs."""
+    def place(self, tasks: Sequence[Task]) -> Mapping[str, Placed]:
+        """Place jobs; return those that fit, by name."""
         left = deque(tasks)
         first = {task.owner[:2]: task.job.name for task in reversed(tasks)}
         for key, own in ((self._own(task), task) for task in tasks):
@@ -231,6 +231,7 @@ class Placer:
                     allowed.append(task)
             if allowed:
                 left.extendleft(reversed(self._place_allowed(allowed)))
+        return dict(self.placed)
 
     def _alike(self, task: Task) -> Hashable:
         """Return a value that jobs which are decided together share."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seaway.application.records import Attempt
+from seaway.application.moves import MAX_MOVES, JobMove
+from seaway.application.records import Attempt, JobRecord
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, shares_of_gpus
 from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
 from seaway.application.whatif.queues import QueueChanges
@@ -144,6 +145,9 @@ class Consequences:
         Waits of jobs until their expected starts, before and after.
     trace
         Replays of the trace before and after; None without one.
+    moves
+        Moves of running jobs that `Moves.apply` takes; None if they are too many. Jobs that displace others, and
+        services with a standby, are left to the control loop.
     """
 
     before: Sums
@@ -157,6 +161,23 @@ class Consequences:
     clusters: tuple[ClusterChange, ...]
     waits: WaitChanges
     trace: TraceChanges | None = None
+    moves: tuple[JobMove, ...] | None = ()
+
+
+def requested_moves(
+    jobs: Sequence[JobRecord], leaving: Sequence[tuple[Attempt, Allocation]], placed: Mapping[str, Placed]
+) -> tuple[JobMove, ...] | None:
+    """Return the moves of jobs to the places that they found without displacing others; None if they are too many."""
+    found = []
+    for job, (attempt, _) in zip(jobs, leaving, strict=True):
+        if job.pair or job.spec.standby:
+            continue
+        before = {(each.cluster, each.node) for each in attempt.holding}
+        there = placed.get(attempt.job_id)
+        to = frozenset((each.cluster, each.node) for each in there.placements) if there else frozenset()
+        if to != before or sorted(where(attempt.holding)) != sorted(there.where if there else ()):
+            found.append(JobMove(attempt.job_id, attempt.number, to))
+    return tuple(found) if len(found) <= MAX_MOVES else None
 
 
 def moves_of(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[Move]:
@@ -196,6 +217,7 @@ def consequences(
     sums: tuple[Sums, Sums],
     clusters: tuple[ClusterChange, ...],
     waits: WaitChanges,
+    applicable: tuple[JobMove, ...] | None = (),
 ) -> Consequences:
     """Return the answer.
 
@@ -215,7 +237,7 @@ def consequences(
     if waits.earlier or waits.later:
         parts.append(Reason("starts_change", earlier=waits.earlier, later=waits.later))
     message = Reason("listed", parts=tuple(parts))
-    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, message, clusters, waits)
+    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, message, clusters, waits, None, applicable)
 
 
 def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:

@@ -36,6 +36,7 @@ from seaway.application.whatif.question import (
     changes_of_clusters,
     consequences,
     moves_of,
+    requested_moves,
     shrinks_of,
     totals,
 )
@@ -123,7 +124,7 @@ class WhatIf:
             still_running(state, left, {}, changes, _shrunk(copy, off, {}, {})),
         )
         placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved), due)
-        placer.place(tasks)
+        direct = placer.place(tasks)
         placer.displace(tasks, displaceable)
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
         left |= {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt in ended}
@@ -143,6 +144,7 @@ class WhatIf:
                 clusters, sums_of(snapshot, [*stayed, *(each.where for each in placer.placed.values())])
             ),
             waits,
+            requested_moves([copy.jobs[each.job_id][0] for each, _ in leaving], leaving, direct),
         )
         if not question.replays:
             return answer

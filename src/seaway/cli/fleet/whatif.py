@@ -123,9 +123,17 @@ def whatif(
     window: Annotated[
         str, typer.Option(metavar="TIME", help="Time from now that GPU SHARE covers.", rich_help_panel=SHARING)
     ] = "1h",
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Then drain, and restart running jobs on the nodes of the answer. Queues keep their policies.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply without a question.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the effect of a change on a copy of the current fleet and its queues. Nothing changes.
+    """Show the effect of a change on a copy of the current fleet and its queues. Nothing changes without --apply.
 
     All options apply together. A trace is replayed on a copy of the empty fleet. Waits are those until the expected
     starts. Requires the operator role.
@@ -135,6 +143,7 @@ def whatif(
       [cyan]seaway whatif --drain berlin/node-7[/cyan]
       [cyan]seaway whatif --add-nodes berlin/node-1 --count 4 -f sweep.yaml[/cyan]
       [cyan]seaway whatif --policy fgd[/cyan]
+      [cyan]seaway whatif --drain berlin/node-7 --apply[/cyan]
       [cyan]seaway whatif --tenant vision --set weight=2[/cyan]
       [cyan]seaway whatif --queue vision --set guarantee.gpus=16 --set limit.gpus=32[/cyan]
       [cyan]seaway whatif --queue urgent --set priority=10 --move default/vision=urgent[/cyan]
@@ -151,6 +160,9 @@ def whatif(
         raise RejectedError("applies to queues or to tenants; change both with -f FILE", where="--set")
     if sum(map(bool, (trace, swf, last))) > 1:
         raise RejectedError("choose one of --trace, --swf and --last")
+    if apply and any((add_nodes, file, queue, tenant, remove_queue, move_jobs, trace, swf, last)):
+        said = "works with --drain, --policy and --replay only; change queues with seaway queues set"
+        raise RejectedError(said, where="--apply")
     from_file = _documents(file) if file else {}
     question: Body = {
         "drain": drain or [],
@@ -190,6 +202,36 @@ def whatif(
         lambda wide: _picture(body, wide=wide, waiting=places),
         lambda: (each["id"] for each in body["moved"]),
     )
+    if apply:
+        _apply(context, question, body, confirm=not yes)
+
+
+def _apply(context: typer.Context, question: Body, body: Body, *, confirm: bool) -> None:
+    """Drain, and move the running jobs of an answer."""
+    from seaway.client.calls.service import move_jobs
+
+    moves, drain = body["moves"], question.get("drain", [])
+    if moves is None:
+        raise RejectedError("the answer moves more than 200 running jobs; drain fewer nodes at once", where="--apply")
+    if not (moves or drain):
+        typer.echo("no running job moves", err=True)
+        return
+    names = {each["id"]: each["name"] for each in (*body["moved"], *body["stopped"])}
+    restart, stop = (
+        ", ".join(names.get(each["job"], each["job"]) for each in moves if bool(each["to"]) is placed)
+        for placed in (True, False)
+    )
+    steps = [
+        *(f"{place} gets no new jobs" for place in drain),
+        *([f"these jobs restart on the nodes above: {restart}"] if restart else []),
+        *([f"these jobs stop and wait: {stop}"] if stop else []),
+        *(["jobs without checkpoints start from the beginning"] if moves else []),
+    ]
+    if confirm:
+        typer.confirm("; ".join(steps) + ". Apply?", abort=True, err=True)
+    with connect(context) as client:
+        done = client.body(move_jobs(moves, drain, reason="after a what-if question"))
+    typer.echo(f"jobs moved: {done['moved']}, stopped: {done['stopped']}", err=True)
 
 
 def _trace(client: Client, table: Path | None, log: Path | None) -> Body | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
         TokenOut,
         UserList,
     )
-    from seaway.wire.whatif import WhatIfOut
+    from seaway.wire.whatif import MovesOut, WhatIfOut
 
 
 ALERTS: Answer[AlertList] = Model("seaway.wire.alerts", "AlertList")
 CONSEQUENCES: Answer[WhatIfOut] = Model("seaway.wire.whatif", "WhatIfOut")
+MOVES: Answer[MovesOut] = Model("seaway.wire.whatif", "MovesOut")
 
 
 def health() -> Call[str]:
@@ -61,6 +62,22 @@ def whatif(question: Mapping[str, Any]) -> Call[WhatIfOut]:
         given jobs (``kinds``, and ``jobs`` as lists of kind, submission and duration in seconds).
     """
     return send("POST", "/whatif", CONSEQUENCES, {"question": dict(question)})
+
+
+def move_jobs(moves: Sequence[Mapping[str, Any]], drain: Sequence[str] = (), *, reason: str = "") -> Call[MovesOut]:
+    """Restart running jobs on other nodes, all or none, and drain clusters and nodes; requires an operator.
+
+    Parameters
+    ----------
+    moves
+        Those of the answer to a what-if question: each with ``job``, ``attempt``, and the nodes ``to``, none for a job
+        that only stops. The call fails if one of the jobs has changed, or does not fit any more.
+    drain
+        Clusters, or ``cluster/node``, to drain.
+    reason
+        Reason of the drains.
+    """
+    return send("POST", "/moves", MOVES, {"moves": [*moves], "drain": [*drain], "reason": reason})
 
 
 _WIRE = "seaway.wire.tokens"

@@ -96,25 +96,26 @@ def taint_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 
 
 class Avoidance:
-    """Filter that excludes nodes that rejected the job, and clusters with the other copy of its service."""
+    """Filter that excludes nodes that rejected the job, clusters with the other copy, and nodes beside its move."""
 
     name = "Avoidance"
-    reasons = ("the job was refused there", "the other copy of the service is there")
+    reasons = ("the job was refused there", "the other copy of the service is there", "the job moves to other nodes")
 
     def __init__(self) -> None:
         self._refused = RuleCache(avoidance_reason_codes)
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
-        return self._refused(cycle.snapshot, NodeRules(avoid=cycle.demand.nodes.avoid))
+        return self._refused(cycle.snapshot, NodeRules(avoid=cycle.demand.nodes.avoid, only=cycle.demand.nodes.only))
 
 
 def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
-    """Return 1 or 2 for each node that the rules avoid, 2 for the other copy of the service, shape (N,)."""
+    """Return 1 to 3 for each node that the rules avoid: 2 for the other copy, 3 beside a move, shape (N,)."""
     codes = np.zeros(len(snapshot.nodes), np.uint8)
-    if rules.avoid:
+    if rules.avoid or rules.only:
         for (cluster, node), n in snapshot.node_index.items():
-            codes[n] = 2 if (cluster, OTHER_COPY) in rules.avoid else avoided(rules, cluster, node)
+            beside = bool(rules.only) and (cluster, node) not in rules.only
+            codes[n] = 2 if (cluster, OTHER_COPY) in rules.avoid else 3 if beside else avoided(rules, cluster, node)
     return codes
 
 

@@ -312,6 +312,8 @@ def price_allowed(rules: NodeRules, cluster: Cluster, node: Node) -> bool:
 
 def avoided(rules: NodeRules, cluster: str, node: str) -> bool:
     """Report whether `rules` exclude a node by name, or its whole cluster."""
+    if rules.only and (cluster, node) not in rules.only:
+        return True
     return bool(rules.avoid) and not rules.avoid.isdisjoint(((cluster, ""), (cluster, OTHER_COPY), (cluster, node)))
 
 

@@ -112,10 +112,18 @@ class Form:
         self._wrong.set_visibility(bool(left))
 
 
-def confirm(words: Words, title: str, text: str, verb: str, do: Callable[[], Awaitable[None]]) -> None:
-    """Open a dialog that confirms an action, runs it, and shows its errors."""
+def confirm(
+    words: Words,
+    title: str,
+    text: str,
+    verb: str,
+    do: Callable[[], Awaitable[None]],
+    more: Callable[[], object] = lambda: None,
+) -> None:
+    """Open a dialog that confirms an action, runs it, and shows its errors; `more` draws more below the text."""
     with dialog(title) as made:
         ui.label(text).classes("dialog-text")
+        more()
         wrong = error_line()
 
         def show_error(error: SeawayError) -> None:

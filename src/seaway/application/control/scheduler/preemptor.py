@@ -296,7 +296,7 @@ class Preemptor:
         self.foreseen.pop(entry.record.id, None)
         for each in used:
             self._reservations.release_placed(each.entry.record.id)
-        graces_s = [_grace_s(self._attempt(each.job_key)) for each in found.victims]
+        graces_s = [grace_s(self._attempt(each.job_key)) for each in found.victims]
         self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
         losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
         if not found.victims and not losers:
@@ -621,5 +621,6 @@ def _alike(entry: Entry) -> _Alike:
     return entry.kind, entry.record.spec.tenant, entry.job.priority
 
 
-def _grace_s(attempt: Attempt) -> int:
+def grace_s(attempt: Attempt) -> int:
+    """Return the seconds until the pods of an attempt that ends are killed."""
     return attempt.spec.checkpoint.grace_s if attempt.spec.checkpoint else DEFAULT_GRACE_S

@@ -71,7 +71,8 @@ class Reservation:
 class Reservations:
     """Reservations: at most one for the first job of each queue, and one for each job whose victims are ending.
 
-    The key of the former is the name of the queue, that of the latter has a slash.
+    The key of the former is the name of the queue, that of the latter has a slash. So has that of a job that an
+    operator moves.
     """
 
     def __init__(self, live: ControlState, profile: Callable[[str], Profile], model_shares: ModelShares) -> None:
@@ -134,6 +135,7 @@ class Reservations:
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {kind: until_ns for kind, until_ns in self._infeasible.items() if until_ns > now_ns}
         self._paused = {kind: until_ns for kind, until_ns in self._paused.items() if until_ns > now_ns}
+        self._review_moves(now_ns)
         for queue, reservation in list(self._made.items()):
             if reservation.starts_ns is None and now_ns > reservation.until_ns:
                 self._paused[reservation.entry.kind] = now_ns + self._hold_ns()
@@ -142,8 +144,23 @@ class Reservations:
                 "/" not in queue and self._is_behind(reservation.entry)
             ):
                 self._lift(queue)
+                self._state.end_move(reservation.entry.record.id)
             elif "/" in queue:
                 self._hand_over(queue, reservation)
+
+    def _review_moves(self, now_ns: int) -> None:
+        """Reserve the places of jobs that operators move, and end moves that are done, or late."""
+        snapshot = self._state.fleet.snapshot
+        for job_id, move in list(self._state.moves.items()):
+            job = self._state.jobs.get(job_id)
+            done = job is None or job.attempt != move.attempt or not (job.state.waits or job.state.placed)
+            if done or now_ns > move.until_ns or not all(_open(snapshot, *node) for node in move.nodes):
+                self._state.end_move(job_id)
+            elif job and job.state.waits and not self.of_claim(job_id):
+                for queue, other in list(self._made.items()):  # the first jobs of queues get other places
+                    if "/" not in queue and any((each.cluster, each.node) in move.nodes for each in other.placements):
+                        self._lift(queue)
+                self.claim(self._state.entry(job), move.placements, move.grace_s)
 
     def _hand_over(self, key: str, reservation: Reservation) -> None:
         """Let an equal job that goes before a winner have its place. It is tried first, and would block the winner."""
@@ -159,10 +176,13 @@ class Reservations:
     def _is_valid(self, key: str, reservation: Reservation, now_ns: int) -> bool:
         """Report whether the job still waits, the reservation is in time, and its nodes still accept work.
 
-        A limit that has no room does not matter while victims are ending, since they may count under it.
+        A limit that has no room does not matter while victims are ending, since they may count under it. A job that an
+        operator moves does not wait before its own objects are removed.
         """
         retained, snapshot = reservation.entry, self._state.fleet.snapshot
         waits = self._state.waiting.get(retained.record.id)
+        if waits is None and retained.record.id in self._state.moves:
+            waits = retained
         return (
             waits is not None
             and (waits.kind, waits.order) == (retained.kind, retained.order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -12,20 +12,18 @@ from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.client.calls import fleet, policies, service, tenancy
 from seaway.client.calls import queues as queue_calls
-from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError, UnknownError
+from seaway.domain.errors import ForbiddenError, RejectedError, SeawayError
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.queues.forms import backfills, orders
 from seaway.web.pages.whatif.answer import variables_of
+from seaway.web.pages.whatif.applying import Applying
 from seaway.web.pages.whatif.question import FIELDS, MAX_BURST, MAX_NODES, asked, field_of, trace_of_file, wrong
-from seaway.web.parts.form import FileForm, confirm, error_line, notify
+from seaway.web.parts.form import FileForm, error_line
 from seaway.web.visit import Visit
 from seaway.web.words import Words
-from seaway.wire.queues import QueueIn
 
 if TYPE_CHECKING:
-    from seaway.client.call import Call
-    from seaway.wire.queues import QueueOut
     from seaway.wire.whatif import WhatIfOut
 
 
@@ -80,10 +78,7 @@ class _WhatIf:
             if isinstance(each, ui.input):
                 each.on("keydown.enter", self.ask)
         self._answer = Fragment("whatif", words)
-        with ui.element("div").classes("question-foot"):
-            self._apply = ui.button(words("Apply these changes"), icon="published_with_changes", on_click=self._confirm)
-            self._apply.props("outline no-caps").set_visibility(False)
-        self._question: dict[str, Any] = {}
+        self._applying = Applying(visit)
 
     async def offer(self) -> bool:
         """Fill in the options: clusters, queues and policies. Return whether all names in the address exist."""
@@ -142,8 +137,7 @@ class _WhatIf:
             answer = await self._visit.ask(service.whatif(question))
             if turn.counts():
                 self._show(answer)
-                self._question = question
-                self._apply.set_visibility(may_apply(question, self._visit))
+                self._applying.offer(question, answer)
         except SeawayError as error:
             if turn.counts():
                 self._show_error(error)
@@ -165,7 +159,7 @@ class _WhatIf:
 
     def _clear(self) -> None:
         self._button.props(remove="loading")
-        self._apply.set_visibility(False)
+        self._applying.hide()
         self._wrong.set_visibility(False)
         for each in self._inputs.values():
             if isinstance(each, ValidationElement):
@@ -186,19 +180,6 @@ class _WhatIf:
 
     def _show(self, answer: WhatIfOut) -> None:
         self._answer.show(**variables_of(answer, self._visit.words))
-
-    def _confirm(self) -> None:
-        """Open the dialog that applies the changes of the question."""
-        words, question = self._visit.words, self._question
-        steps = list(steps_of(question, words))
-
-        async def do() -> None:
-            for call in await calls_of(question, self._visit):
-                await self._visit.ask(call)
-            notify(words("The changes are applied."))
-            self._apply.set_visibility(False)
-
-        confirm(words, words("Apply these changes?"), " ".join(steps), words("Apply"), do)
 
     # Fields of the form
 
@@ -329,65 +310,6 @@ class _WhatIf:
         names = await nodes_like(self._visit, cluster, "" if typed == like.value else typed)
         if turn.counts() and cluster == self._inputs["cluster"].value:
             like.set_options(list(dict.fromkeys(["", like.value, *names])), value=like.value)
-
-
-APPLICABLE = {"drain": "operator", "policy": "operator", "queues": "operator", "tenants": "admin"}
-"""Parts of a question that can be applied to the fleet, and the role that each requires."""
-
-
-def may_apply(question: Mapping[str, Any], visit: Visit) -> bool:
-    """Report whether a visitor may apply all changes of a question, except the time that it looks at."""
-    parts = question.keys() - {"window", "last"}
-    if {"policy", "queues"} <= parts:  # the policy of all queues could contradict that of a changed one
-        return False
-    return bool(parts) and all(part in APPLICABLE and visit.may(APPLICABLE[part]) for part in parts)
-
-
-def steps_of(question: Mapping[str, Any], words: Words) -> Iterator[str]:
-    """Yield what will be done, a sentence each."""
-    for name in question.get("drain", ()):
-        yield words("{name} is drained: it gets no new jobs, and running jobs restart elsewhere.", name=name)
-    if policy := question.get("policy"):
-        yield words("All queues get the policy {policy}. Running jobs stay where they are.", policy=policy)
-    for each in question.get("queues", ()):
-        yield words("Queue {name} is changed.", name=each["name"])
-    for each in question.get("tenants", ()):
-        yield words("Tenant {name} is changed.", name=each["name"])
-
-
-async def calls_of(question: Mapping[str, Any], visit: Visit) -> list[Call[Any]]:
-    """Return the calls that apply the changes of a question. Omitted fields keep their present values."""
-    calls: list[Call[Any]] = []
-    if policy := question.get("policy"):
-        for queue in (await visit.ask(queue_calls.queues())).queues:
-            given = queue.model_dump(mode="json", include=set(QueueIn.model_fields) - {"policy_options"})
-            if given["policy"] != policy:
-                calls.append(queue_calls.put_queue(queue.name, seen=queue, **{**given, "policy": policy}))
-    for each in question.get("queues", ()):
-        known = await _known(visit, queue_calls.queue(each["name"]))
-        before = known.model_dump(mode="json", include=set(QueueIn.model_fields)) if known else {}
-        given = {key: value for key, value in each.items() if key != "name"}
-        calls.append(queue_calls.put_queue(each["name"], seen=known, **{**before, **given}))
-    for each in question.get("tenants", ()):
-        tenant = await visit.ask(tenancy.tenant(each["name"]))
-        quotas = {pool: quota.model_dump(mode="json", exclude_none=True) for pool, quota in tenant.quotas.items()}
-        for pool, quota in each.get("quotas", {}).items():
-            quotas[pool] = {**quotas.get(pool, {}), **quota}
-        weight = each.get("weight", tenant.weight)
-        given = {"weight": weight, "quotas": quotas, "secrets": tenant.secrets, "seen": tenant}
-        calls.append(tenancy.put_tenant(tenant.name, tenant.description, **given))
-    for name in question.get("drain", ()):
-        cluster, _, node = name.partition("/")
-        calls.append(fleet.drain(cluster, node, reason=visit.words("after a what-if question")))
-    return calls
-
-
-async def _known(visit: Visit, call: Call[QueueOut]) -> QueueOut | None:
-    """Return a queue; None if it does not exist yet."""
-    try:
-        return await visit.ask(call)
-    except UnknownError:
-        return None
 
 
 async def nodes_like(visit: Visit, cluster: str, part: str = "") -> list[str]:
