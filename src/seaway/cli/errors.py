@@ -45,8 +45,6 @@ def hint_of(error: SeawayError) -> str:
 
 def print_error(error: SeawayError) -> None:
     """Print an error, and further errors of the same input."""
-    from seaway.cli.errors import hint_of
-
     typer.echo(f"error: {error}", err=True)
     for other in error.also if isinstance(error, RejectedError) else ():
         typer.echo(f"error: {other}", err=True)

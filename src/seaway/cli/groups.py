@@ -232,6 +232,28 @@ BEFORE_NAME: Mapping[str, list[str]] = {"nodes": [], "devices": ["--device"], "s
 """Words between a kind and a name in our commands, if they are not `show`."""
 
 
+UsageError: Any = typer.BadParameter.__base__
+"""Error of the arguments of a command, which Typer does not export."""
+
+PLAIN_ERRORS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+    "Input should be": "must be",
+}
+"""Texts of Typer about the value of an option, and ours."""
+
+
+def clarify(error: Any) -> None:  # noqa: ANN401  # no public class
+    """Write an error about an option plainly, and suggest the options that begin like an unknown one."""
+    for text, plain in PLAIN_ERRORS.items():
+        error.message = error.message.replace(text, plain)
+    given = getattr(error, "option_name", "")
+    options = [name for each in (error.ctx.command.params if error.ctx else ()) for name in each.opts]
+    if hasattr(error, "possibilities") and (begins := [name for name in options if name.startswith(given)]):
+        error.possibilities = begins
+
+
 class Top(Group):
     """The commands of `seaway`."""
 
@@ -278,6 +300,9 @@ class Top(Group):
         """Run the command. Ctrl-C ends it with a line and its usual exit code."""
         try:
             return super().invoke(ctx)
+        except UsageError as error:
+            clarify(error)
+            raise
         except (KeyboardInterrupt, typer.Abort):
             note("\ninterrupted")
             raise typer.Exit(INTERRUPTED) from None

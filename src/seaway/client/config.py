@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -121,6 +122,15 @@ def data_folder() -> Path:
     """Return the default data folder of a server of this user; it need not exist."""
     given = os.environ.get("SEAWAY_DATA")
     return Path(given) if given else _home("XDG_DATA_HOME", ".local/share") / "seaway"
+
+
+def found_by_commands(folder: Path) -> str:
+    """Return the end of a sentence about the token in a data folder: how commands on this machine find it."""
+    if folder.absolute() == data_folder().absolute():
+        return "; commands on this machine find it there."
+    return (
+        f".\nCommands on this machine find server and token after: export SEAWAY_DATA={quote(str(folder.absolute()))}"
+    )
 
 
 def profiles_file() -> Path:

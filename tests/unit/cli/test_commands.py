@@ -111,6 +111,22 @@ def test_unknown_commands_get_a_hint(capsys: pytest.CaptureFixture[str], typed: 
     assert f"`{hint}`" in said
 
 
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("jobs --output xml", "Invalid value for '--output' / '-o': 'xml' is not one of 'table'"),
+        ("whatif --count two", "Invalid value for '--count': must be a whole number"),
+        ("whatif --count 0", "Invalid value for '--count': must be greater than or equal to 1"),
+        ("cluster set east --price 2", "No such option: --price (Possible options: --price-per-gpu-hour)"),
+    ],
+)
+def test_errors_of_options_are_plain(capsys: pytest.CaptureFixture[str], typed: str, error: str) -> None:
+    """They say what is wrong with the value, and name the options that begin like an unknown one."""
+    code, said = ran(capsys, *typed.split())
+    assert code == BAD_INPUT
+    assert error in said
+
+
 def test_the_help_is_short(capsys: pytest.CaptureFixture[str]) -> None:
     """The help lists everyday commands and groups; each other command is in the help of its group."""
     _, said = ran(capsys, "--help")

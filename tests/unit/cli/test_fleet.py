@@ -30,10 +30,10 @@ def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def printed(*devices: dict[str, Any], wide: bool = False) -> list[str]:
-    """Print devices on a wide terminal."""
+def printed(*devices: dict[str, Any], wide: bool = False, width: int = 160) -> list[str]:
+    """Print devices on a terminal."""
     out = io.StringIO()
-    Console(file=out, width=160, highlight=False).print(_devices({"devices": list(devices)}, wide=wide))
+    Console(file=out, width=width, highlight=False).print(_devices({"devices": list(devices)}, wide=wide))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -48,6 +48,12 @@ def test_devices_that_take_no_work_say_why() -> None:
     assert printed(*reported, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {why}"]
     assert "REASON" not in printed(plain)[0]
     assert len(printed(plain, wide=True)) == 2
+
+
+@pytest.mark.parametrize("width", [100, 120, 160])
+def test_wide_tables_show_the_connections_of_devices(width: int) -> None:
+    """On narrow terminals, other columns are left out first."""
+    assert {"NVLINK", "PCIE", "NUMA"} <= set(printed(device(0, None), wide=True, width=width)[0].split())
 
 
 def test_nodes_that_take_no_work_say_why() -> None:

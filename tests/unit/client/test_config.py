@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from seaway import Client
-from seaway.client.config import Target, data_folder, profiles_file
+from seaway.client.config import Target, data_folder, found_by_commands, profiles_file
 from seaway.domain.errors import RejectedError, UnavailableError
 
 
@@ -36,6 +36,12 @@ def test_the_local_server_is_found_with_its_token() -> None:
     found = Target.find()
     assert (found.server, found.token) == ("http://127.0.0.1:9000", "sw_l_local")
     assert found.token_from.endswith("admin-token")
+
+
+def test_a_server_with_another_data_folder_says_what_commands_need(tmp_path: Path) -> None:
+    """Commands look in one data folder, so a server with another one names the variable to set."""
+    assert found_by_commands(data_folder()) == "; commands on this machine find it there."
+    assert found_by_commands(tmp_path / "a b").endswith(f"export SEAWAY_DATA='{tmp_path}/a b'")
 
 
 def test_arguments_go_before_the_environment_before_the_profile_before_the_local_server(

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from seaway.client.config import data_folder
+from seaway.client.config import data_folder, found_by_commands
 
 app = typer.Typer(
     help="Manage the database: prune, back up, restore, check, migrate, create an admin token.",
@@ -220,6 +220,6 @@ def new_admin_token(database: Database = None, data: Data = None) -> None:
         folder.write_token(secret)
     finally:
         folder.close()
-    typer.echo(f"A new admin token is in {folder.admin_token}; commands on this machine find it there.")
+    typer.echo(f"A new admin token is in {folder.admin_token}{found_by_commands(folder.path)}")
     if len(holding) > 1:
         typer.echo("Lost tokens are still valid: `seaway token list`, then `seaway token delete ID`.")

@@ -256,19 +256,19 @@ def _devices(body: Body, *, wide: bool) -> RenderableType:
     columns = (
         Column("NODE", lambda each: f"{each['cluster']}/{each['node']}", cut=True),
         Column("#", lambda each: str(each["index"]), right=True),
-        Column("MODEL", lambda each: each["model"], drop=3),
+        Column("MODEL", lambda each: each["model"], drop=4),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib)),
         Column("CORES", lambda each: level(each["core_milli"], cores)),
         *(_used_columns() if any(each.get("used") for each in body["devices"]) else ()),
         Column("SLICES", lambda each: f"{len(each['slices'])}/{each['share_limit']}", right=True, drop=1),
         Column("MODE", lambda each: each["mode"], drop=4),
         Column("HEALTHY", lambda each: Text("yes", "green") if each["healthy"] else Text("no", "red"), drop=2),
-        Column("NVLINK", lambda each: _group(each.get("island")), wide=True, right=True, drop=7),
-        Column("PCIE", lambda each: _group(each.get("pcie_switch")), wide=True, right=True, drop=7),
-        Column("NUMA", lambda each: _group(each.get("numa")), wide=True, right=True, drop=7),
-        Column("UUID", lambda each: each["uuid"], wide=True, drop=5),
+        Column("NVLINK", lambda each: _group(each.get("island")), wide=True, right=True, drop=3),
+        Column("PCIE", lambda each: _group(each.get("pcie_switch")), wide=True, right=True, drop=3),
+        Column("NUMA", lambda each: _group(each.get("numa")), wide=True, right=True, drop=3),
+        Column("UUID", lambda each: each["uuid"], wide=True, drop=6),
         Column(
-            "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=6
+            "JOBS", lambda each: ", ".join(one["job"] or "?" for one in each["slices"]), wide=True, cut=True, drop=5
         ),
     )
     return _with_reasons(

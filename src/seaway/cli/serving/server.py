@@ -42,7 +42,7 @@ from seaway.bootstrap.scheduled_tasks import S_PER_H, scheduled_tasks
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.workdirs import make_workdirs
 from seaway.cli.serving.leader import LeaderSession, LedSession
-from seaway.client.config import data_folder
+from seaway.client.config import data_folder, found_by_commands
 from seaway.domain.errors import RejectedError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -317,7 +317,7 @@ def _print_welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: 
     console.print(f"Seaway listens on [bold]{url}[/bold] (ready after {_ready_after(waited_s)})")
     console.print(f"Data in {folder.path}; the API is described at {url}/docs")
     if first:
-        console.print(f"A first admin token is in {folder.admin_token}; commands on this machine find it there.")
+        console.print(f"A first admin token is in {folder.admin_token}{found_by_commands(folder.path)}")
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
     console.print(f"Try: [bold]{HELLO}[/bold]    Stop with Ctrl-C.")

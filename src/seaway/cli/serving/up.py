@@ -20,7 +20,10 @@ def up(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder for database, backups and tokens.", show_default="~/.local/share/seaway"),
+        typer.Option(
+            help="Folder for database, backups and tokens; SEAWAY_DATA sets it for all commands.",
+            show_default="~/.local/share/seaway",
+        ),
     ] = None,
     fleet: Annotated[
         str | None, typer.Option(help="Simulated clusters: demo, or a fleet file.", show_default="demo")
