@@ -58,9 +58,14 @@ def test_two_selected_jobs_are_compared(
 
 
 def test_two_attempts_of_a_job_are_compared(look: Look, demo: Running, name: str) -> None:
-    """An earlier attempt leads to its comparison with the latest one. A missing attempt is reported."""
+    """An earlier attempt leads to its comparison with the latest one, also of their specifications.
+
+    A missing attempt is reported.
+    """
     job = demo.submit(name=name, resources={**WHOLE, "gpus": 1}, run=SERVES)
     for step, state in (("", "running"), ("suspend", "suspended"), ("resume", "running")):
+        if step == "resume":
+            demo.client.patch(f"/api/v1/jobs/{job}", json={"resources": {**WHOLE, "gpus": 2}}).raise_for_status()
         if step:
             demo.client.post(f"/api/v1/jobs/{job}/{step}").raise_for_status()
         demo.await_state(job, state)
@@ -69,7 +74,7 @@ def test_two_attempts_of_a_job_are_compared(look: Look, demo: Running, name: str
         page.get_by_role("link", name="Compare with attempt 2").click()
         table = page.locator(".compare")
         expect(table.get_by_role("columnheader")).to_contain_text(["attempt 1", "attempt 2"])
-        for row in ("Placed", "Result"):
+        for row in ("resources.gpus", "Placed", "Result"):
             expect(table.locator("tr.differs", has=page.get_by_role("rowheader", name=row))).to_have_count(1)
         looker.go(page, f"/compare?jobs={job}&attempts=1,9")
         expect(page.get_by_role("alert")).to_contain_text("has no attempt 9")

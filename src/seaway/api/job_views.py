@@ -92,6 +92,7 @@ async def list_attempts(
     limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_ROWS,
     first: Annotated[int, Query(ge=0, le=MAX_REPLICA, description="First replica to return.")] = 0,
     replicas: Annotated[int, Query(ge=1, le=MAX_REPLICAS, description="Number of replicas to return.")] = MAX_REPLICAS,
+    specs: Annotated[bool, Query(description="Return the specification of each attempt.")] = False,
 ) -> Response:
     """List the placements of a job by attempt, and the workloads of the latest attempt."""
     pipeline, found = pipeline_of(request), await find(request, job)
@@ -107,7 +108,7 @@ async def list_attempts(
     ends_ns = await pipeline.threads.read(overview.expected_end_ns, rows[-1]) if rows else None
     shown = {
         "attempts": [
-            attempt_fields(each, wanted, cost, ends_ns if each is rows[-1] else None)
+            attempt_fields(each, wanted, cost, ends_ns if each is rows[-1] else None, spec=specs)
             for each, cost in zip(listed, costs, strict=True)
         ],
         "workloads": [copy_fields(each, wanted) for each in workloads],

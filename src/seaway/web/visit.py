@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from nicegui import Client, app, context, ui
+from nicegui import Client, app, background_tasks, context, ui
 
 from seaway.client.call import Call, Paged
 from seaway.client.calls import service as access
@@ -98,6 +99,7 @@ class Visit:
     _stops: dict[Follower[Any], Callable[[], None]] = field(default_factory=dict)
     _wrong: dict[Follower[Any], SeawayError] = field(default_factory=dict)
     _retained: dict[str, str | None] | None = None
+    _repeated: list[asyncio.Task[None]] = field(default_factory=list)
     _ended: bool = False
     _zone: ZoneInfo | None = None
     _held: Callable[[], None] = lambda: None  # replaced by the first check of the token
@@ -179,6 +181,29 @@ class Visit:
                     app.handle_exception(error)
 
         return await self._follow(self._scope, call, in_place, interval_s)
+
+    def repeat(self, interval_s: float, act: Callable[[], Awaitable[None] | None]) -> None:
+        """Call `act` after each interval while the browser is connected. It ends with the page.
+
+        Timers of the library hold a closed page until their interval is over.
+        """
+        slot = context.slot
+
+        async def run() -> None:
+            while True:
+                await asyncio.sleep(interval_s)
+                if not self.client.has_socket_connection:
+                    continue
+                with slot:
+                    try:
+                        done = act()
+                        if inspect.isawaitable(done):
+                            await done
+                    except Exception as error:  # noqa: BLE001  # reported and logged like errors of click handlers
+                        app.handle_exception(error)
+
+        if not self._over():
+            self._repeated.append(background_tasks.create(run(), name=f"repeat {act}"))
 
     def ask_again(self, call: Call[Any]) -> None:
         """Query a followed call immediately, because its answer has changed."""
@@ -266,6 +291,9 @@ class Visit:
         self._ended = True
         for stop in list(self._stops.values()):
             stop()
+        for task in self._repeated:
+            task.cancel()
+        self._repeated.clear()
         self.error_listeners.clear()
         self._held = lambda: None
 

@@ -381,6 +381,8 @@ class AttemptOut(Shown):
     """GPU time and cost until now."""
     expected_end: str | None = None
     """Expected end, by the job's duration or past runs; null if it is unknown, or if the attempt has ended."""
+    spec: dict[str, Any] | None = None
+    """Specification with which it was placed; null unless `specs` is set."""
 
 
 class ObservedContainer(Shown):
@@ -555,8 +557,8 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
     }
 
 
-def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int | None) -> dict[str, Any]:
-    """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
+def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int | None, *, spec: bool) -> dict[str, Any]:
+    """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`; `spec` adds its spec."""
     return fields_of(
         AttemptOut,
         attempt,
@@ -568,6 +570,7 @@ def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int |
         placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
         cost=cost_fields(cost),
         expected_end=moment_or_none(ends_ns),
+        spec=_ASKED.of(attempt.spec)["spec"] if spec else None,
     )
 
 

@@ -16,7 +16,7 @@ from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.words import Words
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
-from seaway.wire.job_out import JobOut, PlacementOut, SliceOut
+from seaway.wire.job_out import AttemptOut, JobOut, PlacementOut, SliceOut
 from seaway.wire.message import CodeOut
 from tests.fakes import records as make
 
@@ -167,6 +167,19 @@ def test_a_comparison_has_the_fields_that_differ() -> None:
     (title, rows, same), *_ = groups_of(one, other, Words())
     assert (title, [(row.name, row.values) for row in rows]) == ("Specification", [("name", ("one", "two"))])
     assert same > 0
+
+
+def test_a_comparison_of_attempts_has_the_specifications_that_they_ran_with() -> None:
+    """They can differ from the present one of the job."""
+    job = JobOut.of(make.job_record(spec=make.spec("one", priority=3)))
+    placed = {"number": 1, "state": "ended", "policy": "", "placement_reason": None, "message": "", "placements": []}
+    placed |= {"reason": {"code": "", "params": {}}, "created_at": "", "running_at": None, "ended_at": None}
+    one, other = (
+        Side(job, AttemptOut.model_validate({**placed, "spec": {"gpus": gpus}}), None, None, whole=False)
+        for gpus in (1, 2)
+    )
+    (title, rows, same), *_ = groups_of(one, other, Words())
+    assert (title, [(row.name, row.values) for row in rows], same) == ("Specification", [("gpus", ("1", "2"))], 0)
 
 
 def test_replicas_are_grouped_by_cluster_node_and_device() -> None:

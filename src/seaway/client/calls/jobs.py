@@ -298,15 +298,19 @@ def events(job: str | None = None, *, after: int = 0, since: str = "", limit: in
     return Paged(get(path, EVENTS, query), "events", limit=limit)
 
 
-def attempts(job: str, *, after: int = 0, first: int = 0, replicas: int | None = None) -> Call[AttemptList]:
+def attempts(
+    job: str, *, after: int = 0, first: int = 0, replicas: int | None = None, specs: bool = False
+) -> Call[AttemptList]:
     """List the placements of a job, attempt by attempt: the first 1,000 after number `after`.
 
     Parameters
     ----------
     first, replicas
         First replica, and number of replicas; None for all following ones.
+    specs
+        Whether to return the specification of each attempt.
     """
-    query = {"after": after or None, "first": first or None, "replicas": replicas}
+    query = {"after": after or None, "first": first or None, "replicas": replicas, "specs": specs or None}
     return get(f"/jobs/{part(job)}/attempts", ATTEMPTS, query)
 
 

@@ -67,7 +67,7 @@ class _History:
                 self._charts[name] = panel, chart
         self._table = Fragment("history", words)
         await self._look()
-        ui.timer(AGAIN_S, self._again, immediate=False)
+        self.visit.repeat(AGAIN_S, self._again)
 
     def _titles(self) -> dict[str, str]:
         words = self.words

@@ -9,8 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from nicegui import ui
-
 from seaway.client.calls import jobs
 from seaway.domain.errors import RejectedError
 from seaway.web import words as figures
@@ -78,7 +76,7 @@ async def build(visit: Visit) -> None:
 
     asked = asked_of(visit.query, visit.words)
     await look()
-    ui.timer(EVERY_S, look, immediate=False)
+    visit.repeat(EVERY_S, look)
 
 
 def asked_of(query: Mapping[str, str], words: Words) -> list[tuple[str, int]]:
@@ -104,7 +102,7 @@ async def _side(visit: Visit, name: str, number: int) -> Side:
         so_far = await visit.ask(jobs.cost(job.id))
         return Side(job, None, so_far, None, whole=True)
     after = (number or job.attempt) - 1
-    found = await visit.ask(jobs.attempts(job.id, after=max(after, 0)))
+    found = await visit.ask(jobs.attempts(job.id, after=max(after, 0), specs=bool(number)))
     attempt = next((each for each in found.attempts if each.number == after + 1), None)
     if number and attempt is None:
         raise RejectedError(visit.words("{job} has no attempt {number}.", job=job.name, number=number))
@@ -122,12 +120,16 @@ def title_of(side: Side, words: Words) -> dict[str, str]:
 
 def groups_of(one: Side, other: Side, words: Words) -> Iterator[tuple[str, list[Row], int]]:
     """Yield groups of rows with their titles: those that differ of a spec, with the number of equal ones, or all."""
-    if one.whole:
-        spec = list(rows_of(flat(one.job.spec), flat(other.job.spec)))
-        differing = [row for row in spec if row.differs]
-        yield words("Specification"), differing, len(spec) - len(differing)
+    spec = list(rows_of(*(flat(_spec_of(side)) for side in (one, other))))
+    differing = [row for row in spec if row.differs]
+    yield words("Specification"), differing, len(spec) - len(differing)
     for title, make in ((words("Placement"), _placement), (words("Times"), _times), (words("Use"), _use)):
         yield title, list(rows_of(dict(make(one, words)), dict(make(other, words)))), 0
+
+
+def _spec_of(side: Side) -> Mapping[str, Any]:
+    attempt = None if side.whole else side.attempt
+    return side.job.spec if attempt is None or attempt.spec is None else attempt.spec
 
 
 def flat(value: object, path: str = "") -> dict[str, str]:

@@ -303,4 +303,4 @@ async def _history(visit: Visit, source: str, target: str) -> None:
                 charts.append((element, lines, unit))
     history: _History = _History(visit, (source, target), span, charts, empty)
     await history.load()
-    ui.timer(AGAIN_S, history.again, immediate=False)
+    visit.repeat(AGAIN_S, history.again)
