@@ -51,7 +51,7 @@ class Rig:
 
     def attempt(self, candidate: Candidate) -> bool:
         """Make one try."""
-        return self.reactor.run(candidate.attempt(), 5)
+        return self.reactor.run(candidate.attempt(), 30)
 
     @property
     def spec(self) -> dict[str, Any]:
