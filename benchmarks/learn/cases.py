@@ -84,10 +84,10 @@ def _ours(settings: Any, seed: int) -> Callable[[int], None]:  # noqa: ANN401  #
         action = np.zeros(1, np.float32)
         for _ in range(count):
             if settings.expert_share:
-                agent.teach(observation, *env.expert())
+                agent.add_demonstration(observation, *env.expert())
             action[0] = agent.act(observation, settings.noise)
             following, reward, ended, _, _ = env.step(action)
-            agent.remember(observation, float(action[0]), reward, following, ended)
+            agent.add_transition(observation, float(action[0]), reward, following, ended)
             agent.learn()
             observation = env.reset()[0] if ended else following
 

@@ -1,1 +1,1 @@
-"""Agents of our own: EADE-DDPG and DDPG, in torch."""
+"""Agents EADE-DDPG and DDPG in torch."""

@@ -1,116 +1,117 @@
-"""Passes through a network, there and back, written out: each number has its place in memory before the first.
+"""Forward and backward passes of actor and critic into preallocated buffers.
 
-What autograd does in general is done here for the one form that actor and critic have. It takes half the time: batches
-and networks are small, so that most of it went into new memory for each intermediate result and into book-keeping.
+Written out for the one form of these networks, they take half the time of autograd. Batches and networks are small, so
+autograd spends most of its time on memory for intermediate results and on bookkeeping.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seaway.learning.agents.networks import Actor, Attention, Critic
+from seaway.learning.agents.networks import MIN_VALUE, Actor, Attention, Critic, WolpertingerPolicy
 from seaway.learning.agents.replay import Floats
-from seaway.scheduling.kernels.attention import LANES, attend, attend_back
+from seaway.scheduling.kernels.attention import LANES, attend, attend_backward
 
 
-def lay_flat(network: nn.Module) -> nn.Parameter:
-    """Move a network's weights and gradients into one line of memory, and return it: an optimiser's only parameter."""
-    line = nn.Parameter(torch.cat([weight.detach().flatten() for weight in network.parameters()]))
-    line.grad = torch.zeros_like(line)
-    first = 0
+def flatten_parameters(network: nn.Module) -> nn.Parameter:
+    """Move the weights and gradients of a network into one contiguous vector each, and return it for an optimiser."""
+    flat = nn.Parameter(torch.cat([weight.detach().flatten() for weight in network.parameters()]))
+    flat.grad = torch.zeros_like(flat)
+    start = 0
     for weight in network.parameters():
-        here = slice(first, first + weight.numel())
-        weight.data = line.data[here].view_as(weight)
-        weight.grad = line.grad[here].view_as(weight)
-        first = here.stop
-    return line
+        part = slice(start, start + weight.numel())
+        weight.data = flat.data[part].view_as(weight)
+        weight.grad = flat.grad[part].view_as(weight)
+        start = part.stop
+    return flat
 
 
-class AttentionParams(NamedTuple):
-    """Memory for a batch on its way through attention.
+class AttentionBuffers(NamedTuple):
+    """Buffers of attention for a batch.
 
     Attributes
     ----------
-    question
-        What questions are made of, shape (B, 2F), or (B, 2F + 1) with the action.
-    asked, found
-        The questions of all heads, and what they saw, shapes (B, H * D).
-    shares
-        What the kernel keeps for the way back.
-    found_slopes, asked_slopes
-        Gradients of `found` and `asked`.
+    query_input
+        Input of the query layer, shape (B, 2F), or (B, 2F + 1) with the action.
+    queries, output
+        Queries and outputs of all heads, shapes (B, H * D).
+    weights
+        Softmax weights, in the layout of the kernel.
+    output_gradient, queries_gradient
+        Gradients of `output` and `queries`.
     """
 
-    question: Tensor
-    asked: Tensor
-    found: Tensor
-    shares: Floats
-    found_slopes: Tensor
-    asked_slopes: Tensor
+    query_input: Tensor
+    queries: Tensor
+    output: Tensor
+    weights: Floats
+    output_gradient: Tensor
+    queries_gradient: Tensor
 
 
-class Room(NamedTuple):
-    """Memory for a batch on its way through a network; networks of one form that run in turn may share it.
+class Buffers(NamedTuple):
+    """Buffers of a network for a batch. Networks of the same form can share them if they do not run concurrently.
 
     Attributes
     ----------
-    query
-        Of attention; None where there is none.
-    taken
-        What the first layer takes, shape (B, I).
-    hidden, hidden_slopes
-        What each hidden layer gives, and the gradient of that, shapes (B, width).
+    attention
+        Buffers of attention; None without attention.
+    inputs
+        Input of the first layer, shape (B, I).
+    hidden, hidden_gradients
+        Output of each hidden layer and its gradient, shapes (B, width).
     value
-        What the last layer gives, shape (B, 1).
-    action_slopes
+        Output of the last layer, shape (B, 1).
+    action_gradient
         Gradient of the action, shape (B, 1).
     """
 
-    query: AttentionParams | None
-    taken: Tensor
+    attention: AttentionBuffers | None
+    inputs: Tensor
     hidden: list[Tensor]
-    hidden_slopes: list[Tensor]
+    hidden_gradients: list[Tensor]
     value: Tensor
-    action_slopes: Tensor
+    action_gradient: Tensor
 
 
-def make_room(network: Actor | Critic, batch: int) -> Room:
-    """Allocate what passes of one batch size need."""
+def make_buffers(network: Actor | Critic, batch: int) -> Buffers:
+    """Allocate the buffers of a network for one batch size."""
     linear = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
-    return Room(
-        query=_make_attention(network.attend, batch) if network.attend else None,
-        taken=torch.zeros(batch, linear[0].in_features),
+    return Buffers(
+        attention=_make_attention(network.attend, batch) if network.attend else None,
+        inputs=torch.zeros(batch, linear[0].in_features),
         hidden=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
-        hidden_slopes=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
+        hidden_gradients=[torch.zeros(batch, layer.out_features) for layer in linear[:-1]],
         value=torch.zeros(batch, 1),
-        action_slopes=torch.zeros(batch, 1),
+        action_gradient=torch.zeros(batch, 1),
     )
 
 
-def _make_attention(attend: Attention, batch: int) -> AttentionParams:
+def _make_attention(attend: Attention, batch: int) -> AttentionBuffers:
     of_heads = (batch, attend.heads * attend.width)
-    return AttentionParams(
-        question=torch.zeros(batch, attend.queries.in_features),
-        asked=torch.zeros(of_heads),
-        found=torch.zeros(of_heads),
-        shares=np.zeros((-(-batch // LANES), attend.heads, attend.clusters + 1, LANES), np.float32),
-        found_slopes=torch.zeros(of_heads),
-        asked_slopes=torch.zeros(of_heads),
+    return AttentionBuffers(
+        query_input=torch.zeros(batch, attend.queries.in_features),
+        queries=torch.zeros(of_heads),
+        output=torch.zeros(of_heads),
+        weights=np.zeros((-(-batch // LANES), attend.heads, attend.clusters + 1, LANES), np.float32),
+        output_gradient=torch.zeros(of_heads),
+        queries_gradient=torch.zeros(of_heads),
     )
 
 
 class LayerViews(NamedTuple):
-    """A linear layer's memory: weights (out, in), the same turned (in, out), bias (out,), and their gradients."""
+    """Parameters of a linear layer: weights (out, in), their transpose, bias (out,), and gradients."""
 
     weight: Tensor
-    turned: Tensor
+    transposed: Tensor
     bias: Tensor
-    weight_slopes: Tensor
-    bias_slopes: Tensor
+    weight_gradient: Tensor
+    bias_gradient: Tensor
 
 
 def _views(layer: nn.Linear) -> LayerViews:
@@ -119,114 +120,159 @@ def _views(layer: nn.Linear) -> LayerViews:
 
 
 class Passes:
-    """Runs batches through an actor or a critic, and gradients back.
+    """Forward and backward passes of an actor or a critic.
 
     Parameters
     ----------
     network
-        Whose weights, laid flat before, are read at each pass, and whose gradients are written.
-    room
-        What a pass leaves there counts until the next pass in it.
+        Network with flattened parameters. Passes read its present weights and write its gradients.
+    buffers
+        Buffers for the batch size. Results are valid until the next pass with the same buffers.
     """
 
-    def __init__(self, network: Actor | Critic, room: Room) -> None:
-        self._room = room
+    def __init__(self, network: Actor | Critic, buffers: Buffers) -> None:
+        self._buffers = buffers
         self._layers = [_views(layer) for layer in network.layers if isinstance(layer, nn.Linear)]
-        self._looking = _Looking(network.attend, room.query) if network.attend and room.query else None
+        self._attention = (
+            _AttentionPasses(network.attend, buffers.attention) if network.attend and buffers.attention else None
+        )
 
-    def run(self, observation: Floats, action: Tensor | None = None) -> Tensor:
-        """Return what the last layer gives (B, 1), before any tanh, for observations (B, O) and actions (B, 1)."""
-        taken = self._room.taken
-        seen = taken if action is None else taken[:, :-1]
-        if self._looking:
-            self._looking.run(observation, action, seen)
+    def forward(self, observation: Floats, action: Tensor | None = None) -> Tensor:
+        """Return the output of the last layer (B, 1), before tanh, for observations (B, O) and actions (B, 1)."""
+        inputs = self._buffers.inputs
+        features = inputs if action is None else inputs[:, :-1]
+        if self._attention:
+            self._attention.forward(observation, action, features)
         else:
-            seen.copy_(torch.from_numpy(observation))
+            features.copy_(torch.from_numpy(observation))
         if action is not None:
-            taken[:, -1:] = action
-        for layer, out in zip(self._layers[:-1], self._room.hidden, strict=True):
-            taken = torch.addmm(layer.bias, taken, layer.turned, out=out).relu_()
-        return torch.addmm(self._layers[-1].bias, taken, self._layers[-1].turned, out=self._room.value)
+            inputs[:, -1:] = action
+        for layer, out in zip(self._layers[:-1], self._buffers.hidden, strict=True):
+            inputs = torch.addmm(layer.bias, inputs, layer.transposed, out=out).relu_()
+        return torch.addmm(self._layers[-1].bias, inputs, self._layers[-1].transposed, out=self._buffers.value)
 
-    def lead_back(self, slope: Tensor, observation: Floats) -> None:
-        """Write the gradients of all weights, where `slope` (B, 1) is that of what the last `run` gave."""
-        room = self._room
+    def backward(self, gradient: Tensor, observation: Floats) -> None:
+        """Write the gradients of all weights, given the gradient (B, 1) of the last output of `forward`."""
+        buffers = self._buffers
         for at in range(len(self._layers) - 1, -1, -1):
             layer = self._layers[at]
-            torch.mm(slope.t(), room.hidden[at - 1] if at else room.taken, out=layer.weight_slopes)
-            torch.sum(slope, 0, out=layer.bias_slopes)
+            torch.mm(gradient.t(), buffers.hidden[at - 1] if at else buffers.inputs, out=layer.weight_gradient)
+            torch.sum(gradient, 0, out=layer.bias_gradient)
             if at:
-                slope = self._through(at, slope)
-        if self._looking:
-            self._looking.lead_back(slope, self._layers[0].weight, observation)
+                gradient = self._input_gradient(at, gradient)
+        if self._attention:
+            self._attention.backward(gradient, self._layers[0].weight, observation)
 
-    def lead_to_action(self, slope: Tensor, observation: Floats) -> Tensor:
-        """Return the gradient of the actions (B, 1) alone, where `slope` is that of what the last `run` gave."""
+    def action_gradient(self, gradient: Tensor, observation: Floats) -> Tensor:
+        """Return the gradient of the actions (B, 1) only, given the gradient of the last output of `forward`."""
         for at in range(len(self._layers) - 1, 0, -1):
-            slope = self._through(at, slope)
+            gradient = self._input_gradient(at, gradient)
         weight = self._layers[0].weight
-        out = torch.mm(slope, weight[:, -1:], out=self._room.action_slopes)
-        return self._looking.lead_to_action(slope, weight, observation, out) if self._looking else out
+        out = torch.mm(gradient, weight[:, -1:], out=self._buffers.action_gradient)
+        return self._attention.add_action_gradient(gradient, weight, observation, out) if self._attention else out
 
-    def _through(self, at: int, slope: Tensor) -> Tensor:
-        """Return the gradient of what layer `at` took, before the rectifier in front of it."""
-        out = torch.mm(slope, self._layers[at].weight, out=self._room.hidden_slopes[at - 1])
-        return torch.ops.aten.threshold_backward.grad_input(out, self._room.hidden[at - 1], 0, grad_input=out)
+    def _input_gradient(self, at: int, gradient: Tensor) -> Tensor:
+        """Return the gradient of the input of layer `at`, before the ReLU of the previous layer."""
+        hidden = self._buffers.hidden[at - 1]
+        out = torch.mm(gradient, self._layers[at].weight, out=self._buffers.hidden_gradients[at - 1])
+        return torch.ops.aten.threshold_backward.grad_input(out, hidden, 0, grad_input=out)
 
 
-class _Looking:
-    """Runs batches through attention, and gradients back to questions and actions."""
+class _AttentionPasses:
+    """Forward and backward passes of attention. Gradients end at the query layer and at the actions."""
 
-    def __init__(self, attend: Attention, room: AttentionParams) -> None:
-        self._room = room
+    def __init__(self, attend: Attention, buffers: AttentionBuffers) -> None:
+        self._buffers = buffers
         self._queries = _views(attend.queries)
-        self._places = attend.places.numpy()
-        self._figures = attend.figures
+        self._positions = attend.positions.numpy()
+        self._features = attend.features
         self._clusters = attend.clusters
 
-    def run(self, observation: Floats, action: Tensor | None, out: Tensor) -> None:
-        """Write what heads see, and the job, to `out` (B, saw)."""
-        room, figures, size = self._room, self._figures, self._clusters * self._figures
-        seen = torch.from_numpy(observation)
-        job = seen[:, size:]
-        room.question[:, :figures] = job
-        torch.mean(
-            seen[:, :size].unflatten(1, (self._clusters, figures)), 1, out=room.question[:, figures : 2 * figures]
-        )
+    def forward(self, observation: Floats, action: Tensor | None, out: Tensor) -> None:
+        """Write the outputs of the heads and the features of the job to `out` (B, out_features)."""
+        buffers, features, size = self._buffers, self._features, self._clusters * self._features
+        tensor = torch.from_numpy(observation)
+        job = tensor[:, size:]
+        buffers.query_input[:, :features] = job
+        clusters = tensor[:, :size].unflatten(1, (self._clusters, features))
+        torch.mean(clusters, 1, out=buffers.query_input[:, features : 2 * features])
         if action is not None:
-            room.question[:, -1:] = action
-        torch.addmm(self._queries.bias, room.question, self._queries.turned, out=room.asked)
-        attend(observation, self._places, room.asked.numpy(), room.shares, room.found.numpy())
-        out[:, : -self._figures] = room.found
-        out[:, -self._figures :] = job
+            buffers.query_input[:, -1:] = action
+        torch.addmm(self._queries.bias, buffers.query_input, self._queries.transposed, out=buffers.queries)
+        attend(observation, self._positions, buffers.queries.numpy(), buffers.weights, buffers.output.numpy())
+        out[:, : -self._features] = buffers.output
+        out[:, -self._features :] = job
 
-    def lead_back(self, slope: Tensor, weight: Tensor, observation: Floats) -> None:
-        """Write the gradients of what makes questions; `slope` is that of what the first layer, of `weight`, gave."""
-        asked_slopes = self._to_questions(slope, weight, observation)
-        torch.mm(asked_slopes.t(), self._room.question, out=self._queries.weight_slopes)
-        torch.sum(asked_slopes, 0, out=self._queries.bias_slopes)
+    def backward(self, gradient: Tensor, weight: Tensor, observation: Floats) -> None:
+        """Write the gradients of the query layer, given the gradient of the next layer's output and its weights."""
+        queries_gradient = self._queries_gradient(gradient, weight, observation)
+        torch.mm(queries_gradient.t(), self._buffers.query_input, out=self._queries.weight_gradient)
+        torch.sum(queries_gradient, 0, out=self._queries.bias_gradient)
 
-    def lead_to_action(self, slope: Tensor, weight: Tensor, observation: Floats, out: Tensor) -> Tensor:
-        """Add to `out` (B, 1) what actions do through attention."""
-        return out.addmm_(self._to_questions(slope, weight, observation), self._queries.weight[:, -1:])
+    def add_action_gradient(self, gradient: Tensor, weight: Tensor, observation: Floats, out: Tensor) -> Tensor:
+        """Add the gradient of the actions through the queries to `out` (B, 1)."""
+        return out.addmm_(self._queries_gradient(gradient, weight, observation), self._queries.weight[:, -1:])
 
-    def _to_questions(self, slope: Tensor, weight: Tensor, observation: Floats) -> Tensor:
-        room = self._room
-        torch.mm(slope, weight[:, : room.found.shape[1]], out=room.found_slopes)
-        attend_back(observation, self._places, room.shares, room.found_slopes.numpy(), room.asked_slopes.numpy())
-        return room.asked_slopes
+    def _queries_gradient(self, gradient: Tensor, weight: Tensor, observation: Floats) -> Tensor:
+        buffers = self._buffers
+        torch.mm(gradient, weight[:, : buffers.output.shape[1]], out=buffers.output_gradient)
+        attend_backward(
+            observation,
+            self._positions,
+            buffers.weights,
+            buffers.output_gradient.numpy(),
+            buffers.queries_gradient.numpy(),
+        )
+        return buffers.queries_gradient
+
+
+class PolicyPasses:
+    """Forward passes of a policy for single observations.
+
+    Parameters
+    ----------
+    policy
+        Policy with flattened parameters; its present weights are read.
+    observation_size
+        O.
+    """
+
+    def __init__(self, policy: WolpertingerPolicy, observation_size: int) -> None:
+        self._policy = policy
+        self._midpoints: Floats = policy.midpoints.numpy()
+        self._actions = policy.midpoints[:, None]
+        self._observations = np.zeros((len(self._midpoints), observation_size), np.float32)
+        self._critic = Passes(policy.critic, make_buffers(policy.critic, len(self._midpoints)))
+        self._actor = Passes(policy.actor, make_buffers(policy.actor, 1))
+
+    @torch.no_grad()
+    def action(self, observation: Floats) -> float:
+        """Return the action, -1 to 1, for an observation (O,); NaN if the values are not finite."""
+        if self._policy.candidates == 1:
+            return self._proto_action(observation)
+        self._observations[:] = observation
+        values: Floats = self._critic.forward(self._observations, self._actions)[:, 0].numpy()
+        if self._policy.uses_actor:
+            distances = np.abs(self._midpoints - self._proto_action(observation))
+            nearer = (distances < distances[:, np.newaxis]).sum(axis=1)
+            values = np.where(nearer < self._policy.candidates, values, MIN_VALUE)
+        best = np.argmax(values)
+        return float(self._midpoints[best]) if np.isfinite(values[best]) else math.nan
+
+    def _proto_action(self, observation: Floats) -> float:
+        return math.tanh(self._actor.forward(observation[np.newaxis]).item())
 
 
 class Adam:
-    """Steps against a gradient, each weight by a length of its own.
+    """Adam for one tensor.
 
-    `torch.optim.Adam` with the same numbers gives the same; its book-keeping takes four times as long as its sums
-    where there is one small tensor.
+    The result equals that of `torch.optim.Adam`, whose bookkeeping takes four times as long as the computation for a
+    small tensor.
 
     Parameters
     ----------
     weights
-        What is stepped; its `grad` is read.
+        Parameter to update by its `grad`.
     rate
         Learning rate.
 
@@ -235,30 +281,30 @@ class Adam:
     Kingma and Ba, Adam: A Method for Stochastic Optimization, 2014, algorithm 1. doi:10.48550/arXiv.1412.6980
     """
 
-    FIRST_DECAY = 0.9
-    SECOND_DECAY = 0.999
+    BETA1 = 0.9
+    BETA2 = 0.999
     EPSILON = 1e-8
 
     def __init__(self, weights: Tensor, rate: float) -> None:
         self._weights = weights
         self._rate = rate
-        self._first = torch.zeros_like(weights)
-        self._second = torch.zeros_like(weights)
-        self._taken = torch.zeros(())
+        self._first_moment = torch.zeros_like(weights)
+        self._second_moment = torch.zeros_like(weights)
+        self._steps = torch.zeros(())
 
     def step(self) -> None:
-        """Take a step."""
-        self._taken += 1
+        """Update the weights once."""
+        self._steps += 1
         torch._fused_adam_(
             [self._weights],
             [self._weights.grad],
-            [self._first],
-            [self._second],
+            [self._first_moment],
+            [self._second_moment],
             [],
-            [self._taken],
+            [self._steps],
             lr=self._rate,
-            beta1=self.FIRST_DECAY,
-            beta2=self.SECOND_DECAY,
+            beta1=self.BETA1,
+            beta2=self.BETA2,
             weight_decay=0.0,
             eps=self.EPSILON,
             amsgrad=False,
@@ -266,11 +312,15 @@ class Adam:
         )
 
     def state(self) -> dict[str, Any]:
-        """Give copies of its moments and how many steps it took."""
-        return {"first": self._first.clone(), "second": self._second.clone(), "taken": self._taken.clone()}
+        """Return copies of the moments and the number of steps."""
+        return {
+            "first": self._first_moment.clone(),
+            "second": self._second_moment.clone(),
+            "taken": self._steps.clone(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
-        self._first.copy_(state["first"])
-        self._second.copy_(state["second"])
-        self._taken.copy_(state["taken"])
+        """Restore a result of `state`."""
+        self._first_moment.copy_(state["first"])
+        self._second_moment.copy_(state["second"])
+        self._steps.copy_(state["taken"])

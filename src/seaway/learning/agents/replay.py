@@ -1,4 +1,4 @@
-"""Replay: pools of transitions, and batches from two pools."""
+"""Replay buffers, and batches with a fixed share of demonstrations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Floats = NDArray[np.float32]
 class Columns:
     """Positions of the parts of a transition in its row.
 
-    A row is `observation (O), action (1), following (O), reward (1), going on (1)`. Observation and action are
-    adjacent, as the critic needs them. Going on is 0 if the episode ended, otherwise 1.
+    A row is `observation (O), action (1), next observation (O), reward (1), not done (1)`. Observation and action are
+    adjacent, as the critic needs them.
     """
 
     observation_size: int
@@ -28,8 +28,8 @@ class Columns:
         return self.observation_size
 
     @property
-    def following(self) -> slice:
-        """Columns of the observation that followed."""
+    def next_observation(self) -> slice:
+        """Columns of the next observation."""
         return slice(self.observation_size + 1, 2 * self.observation_size + 1)
 
     @property
@@ -38,88 +38,86 @@ class Columns:
         return 2 * self.observation_size + 1
 
     @property
-    def going_on(self) -> int:
-        """Column of what is left of the future: 0 or 1."""
+    def not_done(self) -> int:
+        """Column of the mask of the next value: 0 if the episode terminated, otherwise 1."""
         return 2 * self.observation_size + 2
 
     @property
     def width(self) -> int:
-        """Numbers in a row."""
+        """Length of a row."""
         return 2 * self.observation_size + 3
 
 
-class Pool:
-    """The newest transitions, up to a number of them.
+class ReplayBuffer:
+    """Ring buffer of the latest transitions.
 
     Parameters
     ----------
-    size
-        How many it keeps; the oldest gives way.
+    capacity
+        Maximum number of transitions; a new one then overwrites the oldest.
     observation_size
-        O, numbers of an observation.
-
-    Attributes
-    ----------
-    filled
-        How many there are.
+        O, length of an observation.
     """
 
-    def __init__(self, size: int, observation_size: int) -> None:
+    def __init__(self, capacity: int, observation_size: int) -> None:
         self.columns = Columns(observation_size)
-        self.filled = 0
+        self._size = 0
         self._next = 0
-        self._rows = np.zeros((size, self.columns.width), dtype=np.float32)
+        self._rows = np.zeros((capacity, self.columns.width), dtype=np.float32)
 
-    def add(self, observation: Floats, action: float, reward: float, following: Floats, ended: bool) -> None:
-        """Keep a transition."""
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, observation: Floats, action: float, reward: float, following: Floats, terminated: bool) -> None:
+        """Store a transition. `following` is the next observation."""
         row = self._rows[self._next]
         row[: self.columns.observation_size] = observation
         row[self.columns.action] = action
-        row[self.columns.following] = following
+        row[self.columns.next_observation] = following
         row[self.columns.reward] = reward
-        row[self.columns.going_on] = 0.0 if ended else 1.0
+        row[self.columns.not_done] = 0.0 if terminated else 1.0
         self._next = (self._next + 1) % len(self._rows)
-        self.filled = min(self.filled + 1, len(self._rows))
+        self._size = min(self._size + 1, len(self._rows))
 
-    def draw(self, rng: np.random.Generator, out: Floats) -> None:
-        """Fill the rows of `out` (B, width) with transitions by lot, each of the same chance, also more than once."""
+    def sample(self, rng: np.random.Generator, out: Floats) -> None:
+        """Fill `out` (B, width) with transitions, drawn uniformly with replacement."""
         if len(out):
-            np.take(self._rows, rng.integers(0, self.filled, len(out)), axis=0, out=out, mode="clip")
+            np.take(self._rows, rng.integers(0, self._size, len(out)), axis=0, out=out, mode="clip")
 
     def state(self) -> dict[str, Any]:
-        """Give what it holds, as a tensor and a number."""
-        return {"rows": torch.from_numpy(self._rows[: self.filled].copy()), "next": self._next}
+        """Return the transitions and the position of the next one."""
+        return {"rows": torch.from_numpy(self._rows[: self._size].copy()), "next": self._next}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Hold what `state` gave."""
+        """Restore a result of `state`."""
         rows = state["rows"].numpy()
-        self.filled = len(rows)
-        self._rows[: self.filled] = rows
+        self._size = len(rows)
+        self._rows[: self._size] = rows
         self._next = state["next"]
 
 
-class Replay:
-    """Batches of two pools, a fixed share of each from the expert's.
+class MixedReplay:
+    """Batches from two replay buffers, with a fixed share of demonstrations.
 
     Parameters
     ----------
     live, expert
-        What was lived, and what an expert would have done.
+        Transitions of the agent, and demonstrations of the expert.
     expert_share
-        Beta, 0-1: `round(beta * batch)` rows of each batch are the expert's, as soon as there are any.
+        Beta, 0-1: `round(beta * batch)` rows of each batch are demonstrations, as soon as there are any.
     batch
         Rows of a batch.
     """
 
-    def __init__(self, live: Pool, expert: Pool, expert_share: float, batch: int) -> None:
+    def __init__(self, live: ReplayBuffer, expert: ReplayBuffer, expert_share: float, batch: int) -> None:
         self.live = live
         self.expert = expert
-        self._taught = round(expert_share * batch)
+        self._demonstrations = round(expert_share * batch)
         self._batch = np.zeros((batch, live.columns.width), dtype=np.float32)
 
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Draw a batch (B, width), the expert's rows first; the next draw overwrites it."""
-        taught = self._taught if self.expert.filled else 0
-        self.expert.draw(rng, self._batch[:taught])
-        self.live.draw(rng, self._batch[taught:])
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """Sample a batch (B, width), demonstrations first. The next call overwrites it."""
+        demonstrations = self._demonstrations if len(self.expert) else 0
+        self.expert.sample(rng, self._batch[:demonstrations])
+        self.live.sample(rng, self._batch[demonstrations:])
         return self._batch

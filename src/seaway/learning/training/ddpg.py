@@ -68,15 +68,15 @@ class DdpgLearner:
 
     def weights(self) -> State:
         """Return the weights of the deciding networks."""
-        return dict(self.agent.chooser.state_dict())
+        return dict(self.agent.policy.state_dict())
 
     def wear(self, weights: State) -> None:
         """Set the weights of the deciding networks."""
-        self.agent.chooser.load_state_dict(weights)
+        self.agent.policy.load_state_dict(weights)
 
     def decider(self) -> Decider:
         """Return the deciding network."""
-        return self._clusters.decider(self.agent.chooser, self.agent.act)
+        return self._clusters.decider(self.agent.policy, self.agent.act)
 
     def _play(self) -> Play:
         start_s = time.perf_counter()
@@ -87,11 +87,11 @@ class DdpgLearner:
         total, ended, losses = 0.0, False, []
         while not ended:
             if settings.expert_share:
-                agent.teach(observation, *env.expert())
+                agent.add_demonstration(observation, *env.expert())
             action[0] = agent.act(observation, noise)
             check_finite(action[0])
             following, reward, ended, _, info = env.step(action)
-            agent.remember(observation, float(action[0]), reward, following, ended)
+            agent.add_transition(observation, float(action[0]), reward, following, ended)
             observation = following
             total += reward
             losses += [loss for _ in range(settings.updates) if (loss := agent.learn())]

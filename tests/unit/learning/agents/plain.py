@@ -1,4 +1,4 @@
-"""Actor and critic in plain NumPy and double precision: what networks of torch are held to."""
+"""Reference implementation of actor and critic in NumPy and double precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Weights = Mapping[str, NDArray[np.float64]]
 
 
 def weights_of(network: object) -> dict[str, NDArray[np.float64]]:
-    """Copy a torch module's weights."""
+    """Return the weights of a torch module."""
     return {name: weight.double().numpy() for name, weight in network.state_dict().items()}  # type: ignore[attr-defined]
 
 
@@ -37,7 +37,7 @@ def _seen(weights: Weights, observation: Numbers, action: Numbers | None, figure
 
 
 def _looked(weights: Weights, row: Numbers, action: Numbers | None, figures: int) -> Numbers:
-    """Return what heads see of one observation, then the job."""
+    """Return the outputs of the heads for one observation, then the features of the job."""
     job, clusters = row[-figures:], row[:-figures].reshape(-1, figures)
     question = np.concatenate([job, clusters.mean(axis=0), *([] if action is None else [action])])
     asked = weights["attend.queries.weight"] @ question + weights["attend.queries.bias"]

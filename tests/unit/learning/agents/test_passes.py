@@ -1,4 +1,4 @@
-"""Passes through actor and critic give what plain NumPy gives, and gradients what small changes give."""
+"""Forward passes agree with a reference in NumPy, and backward passes with finite differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 torch = pytest.importorskip("torch", reason="needs seaway[learn]")
 
 from seaway.learning.agents.networks import Actor, Critic  # noqa: E402  # where torch is
-from seaway.learning.agents.passes import Passes, lay_flat, make_room  # noqa: E402
+from seaway.learning.agents.passes import Passes, flatten_parameters, make_buffers  # noqa: E402
 from seaway.learning.settings import DdpgSettings  # noqa: E402
 from tests.unit.learning.agents import plain  # noqa: E402
 
@@ -25,51 +25,53 @@ SETTINGS = [
 
 
 def sampled_batch() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Draw observations, actions and the gradient of what comes of them."""
+    """Generate observations, actions and the gradient of the output."""
     rng = np.random.default_rng(0)
     observation, action = rng.random((BATCH, SIZE), np.float32), rng.random((BATCH, 1), np.float32)
     return observation, action, rng.standard_normal((BATCH, 1)).astype(np.float32)
 
 
-def spread(network: Actor | Critic) -> None:
-    """Make weights so large that every layer matters: the last one begins next to 0."""
+def randomise(network: Actor | Critic) -> None:
+    """Set random weights of equal size in all layers; the last one starts close to 0 otherwise."""
     rng = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in network.parameters():
             weight.copy_(torch.randn(weight.shape, generator=rng) * 0.5)
 
 
-def slopes_by_change(weights: plain.Weights, total: Callable[[plain.Weights], float]) -> dict[str, NDArray[np.float64]]:
-    """Work out the gradient of a sum by changing one weight at a time."""
-    slopes = {name: np.zeros_like(weight) for name, weight in weights.items()}
+def finite_differences(
+    weights: plain.Weights, function: Callable[[plain.Weights], float]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the gradient of a sum by finite differences of each weight."""
+    gradients = {name: np.zeros_like(weight) for name, weight in weights.items()}
     for name, weight in weights.items():
         for at in np.ndindex(weight.shape):
             sums = []
             for change in (1e-6, -1e-6):
                 changed = weight.copy()
                 changed[at] += change
-                sums.append(total({**weights, name: changed}))
-            slopes[name][at] = (sums[0] - sums[1]) / 2e-6
-    return slopes
+                sums.append(function({**weights, name: changed}))
+            gradients[name][at] = (sums[0] - sums[1]) / 2e-6
+    return gradients
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_gradients_of_the_critic(settings: DdpgSettings) -> None:
-    """Every weight's gradient is what plain NumPy's value changes by when the weight is changed a little."""
+    """Gradients of all weights agree with finite differences of the critic's value."""
     critic = Critic(settings, SIZE)
-    spread(critic)
-    lay_flat(critic)
-    passes = Passes(critic, make_room(critic, BATCH))
-    observation, action, slope = sampled_batch()
+    randomise(critic)
+    flatten_parameters(critic)
+    passes = Passes(critic, make_buffers(critic, BATCH))
+    observation, action, gradient = sampled_batch()
 
     with torch.no_grad():
-        values = passes.run(observation, torch.from_numpy(action)).numpy().copy()
-        passes.lead_back(torch.from_numpy(slope), observation)
+        values = passes.forward(observation, torch.from_numpy(action)).numpy().copy()
+        passes.backward(torch.from_numpy(gradient), observation)
 
     weights = plain.weights_of(critic)
     assert np.allclose(values, plain.value(weights, observation, action, settings.figures), atol=1e-4)
-    wanted = slopes_by_change(
-        weights, lambda each: float((plain.value(each, observation, action, settings.figures) * slope).sum())
+    wanted = finite_differences(
+        weights, lambda each: float((plain.value(each, observation, action, settings.figures) * gradient).sum())
     )
     for name, weight in critic.named_parameters():
         assert np.allclose(weight.grad.numpy(), wanted[name], rtol=1e-3, atol=1e-3), name
@@ -77,21 +79,21 @@ def test_gradients_of_the_critic(settings: DdpgSettings) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_gradients_of_the_actor(settings: DdpgSettings) -> None:
-    """Every weight's gradient is what plain NumPy's action changes by when the weight is changed a little."""
+    """Gradients of all weights agree with finite differences of the actor's action."""
     actor = Actor(settings, SIZE)
-    spread(actor)
-    lay_flat(actor)
-    passes = Passes(actor, make_room(actor, BATCH))
-    observation, _, slope = sampled_batch()
+    randomise(actor)
+    flatten_parameters(actor)
+    passes = Passes(actor, make_buffers(actor, BATCH))
+    observation, _, gradient = sampled_batch()
 
     with torch.no_grad():
-        actions = torch.tanh(passes.run(observation))
-        passes.lead_back(torch.from_numpy(slope) * (1.0 - actions * actions), observation)
+        actions = torch.tanh(passes.forward(observation))
+        passes.backward(torch.from_numpy(gradient) * (1.0 - actions * actions), observation)
 
     weights = plain.weights_of(actor)
     assert np.allclose(actions.numpy(), plain.act(weights, observation, settings.figures), atol=1e-5)
-    wanted = slopes_by_change(
-        weights, lambda each: float((plain.act(each, observation, settings.figures) * slope).sum())
+    wanted = finite_differences(
+        weights, lambda each: float((plain.act(each, observation, settings.figures) * gradient).sum())
     )
     for name, weight in actor.named_parameters():
         assert np.allclose(weight.grad.numpy(), wanted[name], rtol=1e-3, atol=1e-3), name
@@ -99,36 +101,36 @@ def test_gradients_of_the_actor(settings: DdpgSettings) -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_gradients_of_actions(settings: DdpgSettings) -> None:
-    """An action's gradient is what plain NumPy's value changes by when the action is changed a little."""
+    """The gradient of the action agrees with finite differences of the critic's value."""
     critic = Critic(settings, SIZE)
-    spread(critic)
-    lay_flat(critic)
-    passes = Passes(critic, make_room(critic, BATCH))
-    observation, action, slope = sampled_batch()
+    randomise(critic)
+    flatten_parameters(critic)
+    passes = Passes(critic, make_buffers(critic, BATCH))
+    observation, action, gradient = sampled_batch()
 
     with torch.no_grad():
-        passes.run(observation, torch.from_numpy(action))
-        slopes = passes.lead_to_action(torch.from_numpy(slope), observation).numpy()
+        passes.forward(observation, torch.from_numpy(action))
+        gradients = passes.action_gradient(torch.from_numpy(gradient), observation).numpy()
 
     weights = plain.weights_of(critic)
     up, down = (
         plain.value(weights, observation, action.astype(np.float64) + change, settings.figures)
         for change in (1e-6, -1e-6)
     )
-    assert np.allclose(slopes, slope * (up - down) / 2e-6, rtol=1e-3, atol=1e-3)
+    assert np.allclose(gradients, gradient * (up - down) / 2e-6, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_modules_are_what_passes_run(settings: DdpgSettings) -> None:
-    """Anything that is exported and shown is what was trained: module and passes give the same."""
+def test_passes_equal_modules(settings: DdpgSettings) -> None:
+    """The modules, which are exported, have the same results as the passes that training uses."""
     actor, critic = Actor(settings, SIZE), Critic(settings, SIZE)
     observation, action, _ = sampled_batch()
     with torch.no_grad():
         for network in (actor, critic):
-            spread(network)
-            lay_flat(network)
-        acted = torch.tanh(Passes(actor, make_room(actor, BATCH)).run(observation))
-        valued = Passes(critic, make_room(critic, BATCH)).run(observation, torch.from_numpy(action))
+            randomise(network)
+            flatten_parameters(network)
+        acted = torch.tanh(Passes(actor, make_buffers(actor, BATCH)).forward(observation))
+        valued = Passes(critic, make_buffers(critic, BATCH)).forward(observation, torch.from_numpy(action))
         seen = torch.from_numpy(observation)
 
         assert torch.allclose(actor(seen), acted, atol=1e-5)

@@ -62,10 +62,10 @@ def test_learns_the_best_packing(toy: Path, tmp_path: Path, seed: int) -> None:
     """
     run = new_run("eade-ddpg", [str(toy)], [], {**SETTINGS, "seed": seed})
 
-    reached = train(run, tmp_path / "run")
+    result = train(run, tmp_path / "run")
 
     rows = read_rows(RunFolder(tmp_path / "run").episodes)
     assert fmean(int(row["placed"]) for row in rows[:10]) < 4.5
     assert int(rows[-1]["evaluated_placed"]) == 5
-    assert reached.best is not None
-    assert reached.best.placed == 5
+    assert result.best is not None
+    assert result.best.placed == 5

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from seaway.scheduling.kernels.attention import LANES, attend, attend_back
+from seaway.scheduling.kernels.attention import LANES, attend, attend_backward
 
 SIZES = [
     pytest.param(1, 3, 4, 2, id="one"),
@@ -10,67 +10,69 @@ SIZES = [
 ]
 
 
-def twin(rows: np.ndarray, places: np.ndarray, asked: np.ndarray, heads: int) -> np.ndarray:
+def reference(rows: np.ndarray, positions: np.ndarray, queries: np.ndarray, heads: int) -> np.ndarray:
     """Compute attention for one head of one sample at a time, in double precision."""
-    width = asked.shape[1] // heads
-    out = np.zeros_like(asked, dtype=np.float64)
+    width = queries.shape[1] // heads
+    out = np.zeros_like(queries, dtype=np.float64)
     for sample, row in enumerate(rows.astype(np.float64)):
-        tokens = np.zeros((len(places), width))
+        tokens = np.zeros((len(positions), width))
         tokens[:-1, :-3] = row.reshape(-1, width - 3)
-        tokens[:, -3:] = [[place, place**2, float(t == len(places) - 1)] for t, place in enumerate(places)]
-        found = []
-        for head in asked[sample].astype(np.float64).reshape(heads, width):
+        tokens[:, -3:] = [
+            [position, position**2, float(t == len(positions) - 1)] for t, position in enumerate(positions)
+        ]
+        means = []
+        for head in queries[sample].astype(np.float64).reshape(heads, width):
             scores = tokens @ head
-            powers = np.exp(scores - scores.max())
-            found.append(powers / powers.sum() @ tokens)
-        out[sample] = np.concatenate(found)
+            exponentials = np.exp(scores - scores.max())
+            means.append(exponentials / exponentials.sum() @ tokens)
+        out[sample] = np.concatenate(means)
     return out
 
 
-def drawn(samples: int, tokens: int, figures: int, heads: int) -> tuple[np.ndarray, ...]:
-    """Generate rows within longer ones, places, queries, and room for shares."""
+def drawn(samples: int, tokens: int, features: int, heads: int) -> tuple[np.ndarray, ...]:
+    """Generate rows within longer ones, positions, queries, and memory for softmax weights."""
     rng = np.random.default_rng(0)
-    size = (tokens - 1) * figures
+    size = (tokens - 1) * features
     rows = rng.random((samples, size + 5), dtype=np.float32)[:, :size]
-    places = np.linspace(-0.9, 0.9, tokens, dtype=np.float32)
-    asked = rng.standard_normal((samples, heads * (figures + 3))).astype(np.float32)
-    return rows, places, asked, np.zeros((-(-samples // LANES), heads, tokens, LANES), np.float32)
+    positions = np.linspace(-0.9, 0.9, tokens, dtype=np.float32)
+    queries = rng.standard_normal((samples, heads * (features + 3))).astype(np.float32)
+    return rows, positions, queries, np.zeros((-(-samples // LANES), heads, tokens, LANES), np.float32)
 
 
-@pytest.mark.parametrize(("samples", "tokens", "figures", "heads"), SIZES)
-def test_attention_equals_the_reference(samples: int, tokens: int, figures: int, heads: int) -> None:
+@pytest.mark.parametrize(("samples", "tokens", "features", "heads"), SIZES)
+def test_attention_equals_the_reference(samples: int, tokens: int, features: int, heads: int) -> None:
     """Full and partial tiles agree with a loop over heads and samples."""
-    rows, places, asked, shares = drawn(samples, tokens, figures, heads)
-    out = np.zeros_like(asked)
+    rows, positions, queries, weights = drawn(samples, tokens, features, heads)
+    out = np.zeros_like(queries)
 
-    attend(rows, places, asked, shares, out)
+    attend(rows, positions, queries, weights, out)
 
-    assert np.allclose(out, twin(rows, places, asked, heads), rtol=1e-4, atol=1e-5)
+    assert np.allclose(out, reference(rows, positions, queries, heads), rtol=1e-4, atol=1e-5)
 
 
 def test_distant_scores_stay_finite() -> None:
-    """With differences of hundreds the best has all weight: e to such powers is 0, without overflow."""
-    rows, places, asked, shares = drawn(2, 3, 4, 2)
-    asked *= 500
-    out = np.zeros_like(asked)
+    """With differences of hundreds, the best token has all weight, without overflow."""
+    rows, positions, queries, weights = drawn(2, 3, 4, 2)
+    queries *= 500
+    out = np.zeros_like(queries)
 
-    attend(rows, places, asked, shares, out)
+    attend(rows, positions, queries, weights, out)
 
-    assert np.allclose(out, twin(rows, places, asked, 2), rtol=1e-3, atol=1e-3)
+    assert np.allclose(out, reference(rows, positions, queries, 2), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("samples", "tokens", "figures", "heads"), SIZES)
-def test_gradients_equal_finite_differences(samples: int, tokens: int, figures: int, heads: int) -> None:
+@pytest.mark.parametrize(("samples", "tokens", "features", "heads"), SIZES)
+def test_gradients_equal_finite_differences(samples: int, tokens: int, features: int, heads: int) -> None:
     """The backward pass agrees with the reference's change after a small change of a query."""
-    rows, places, asked, shares = drawn(samples, tokens, figures, heads)
-    gradient = np.random.default_rng(1).standard_normal(asked.shape).astype(np.float32)
-    slope = np.zeros_like(asked)
-    attend(rows, places, asked, shares, np.zeros_like(asked))
+    rows, positions, queries, weights = drawn(samples, tokens, features, heads)
+    gradient = np.random.default_rng(1).standard_normal(queries.shape).astype(np.float32)
+    result = np.zeros_like(queries)
+    attend(rows, positions, queries, weights, np.zeros_like(queries))
 
-    attend_back(rows, places, shares, gradient, slope)
+    attend_backward(rows, positions, weights, gradient, result)
 
-    for at in range(asked.shape[1]):
-        change = np.zeros(asked.shape)
+    for at in range(queries.shape[1]):
+        change = np.zeros(queries.shape)
         change[:, at] = 1e-5
-        up, down = (twin(rows, places, each, heads) for each in (asked + change, asked - change))
-        assert np.allclose(slope[:, at], ((up - down) * gradient).sum(axis=1) / 2e-5, rtol=1e-3, atol=1e-4)
+        up, down = (reference(rows, positions, each, heads) for each in (queries + change, queries - change))
+        assert np.allclose(result[:, at], ((up - down) * gradient).sum(axis=1) / 2e-5, rtol=1e-3, atol=1e-4)
