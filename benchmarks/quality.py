@@ -12,7 +12,7 @@ from benchmarks.record import Result, SkippedError
 from benchmarks.unseen import VARIANTS, variant
 from seaway.bootstrap.policies import policy_of
 from seaway.learning.evaluation.contestants import OFFERS
-from seaway.learning.instances.folder import read_best
+from seaway.learning.instances.instance import read_best
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.scheduling.policies.registry import Level, PolicyOptions, policy_names
 from seaway.simulation.bound import bound_pct

@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _comparison(options: argparse.Namespace, folders: Sequence[Path]) -> int:
-    from seaway.learning.instances.folder import read_best, read_instances
+    from seaway.learning.instances.instance import read_best, read_instances
 
     episodes = options.episodes or 1000
     known = comparison.known_rows(options.known, episodes) if options.known else []

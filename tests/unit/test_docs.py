@@ -12,7 +12,7 @@ import pytest
 
 from seaway import Client
 from seaway.bootstrap.settings import KINDS, SECTIONS
-from seaway.learning.instances.folder import read_instances
+from seaway.learning.instances.instance import read_instances
 from tools.docs.settings import PLACE, descriptions
 
 ROOT = Path(__file__).resolve().parents[2]

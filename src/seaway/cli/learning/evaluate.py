@@ -212,7 +212,7 @@ def evaluate(
 
 def read(paths: Sequence[Path], best: Path | None, pack_s: float | None) -> list[Instance]:
     """Read the instances and their best known packings."""
-    from seaway.learning.instances.folder import read_best, read_instances
+    from seaway.learning.instances.instance import read_best, read_instances
 
     if not paths:
         raise RejectedError("name folders with nodes.csv and jobs.csv", where="--instances")

@@ -17,7 +17,7 @@ from seaway.cli.learning.tables import watched
 from seaway.cli.learning.watch import ENDING, Ended
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS, check_installed
-from seaway.learning.instances.folder import folders_of
+from seaway.learning.instances.instance import folders_of
 from seaway.learning.parallel import Spread
 from seaway.learning.runs.assemble import new_run, option
 from seaway.learning.runs.folder import RunFolder

@@ -1,1 +1,1 @@
-"""Episodes: a pass of an instance's jobs through its fleet on the real engine, one decision at a time."""
+"""Episodes: sequences of decisions about the jobs of an instance, on the real engine."""

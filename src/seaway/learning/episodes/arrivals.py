@@ -1,4 +1,4 @@
-"""Arrivals on a virtual clock: jobs arrive, run and end; waiting jobs are offered again when one has ended."""
+"""Order in which an episode offers jobs, without and with a virtual clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.learning.episodes.outcomes import Accounts, Hours
+from seaway.learning.episodes.outcomes import Accounts, UsageOverTime
 from seaway.scheduling.columns import DEMAND_BANDWIDTH, JOB_DEMAND, PLAN_NODE
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.candidates import first_nodes
@@ -17,18 +17,18 @@ from seaway.scheduling.kernels.queries import fitting_demands
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 NO_JOB = -1
-"""Placeholder of a job's number: no job is left."""
+"""Number at the end, when there is no current job."""
 
 
 class ArrivalOrder(Protocol):
-    """The order in which jobs are offered.
+    """Order in which jobs are offered.
 
     Attributes
     ----------
     number
-        The job at hand, `NO_JOB` at the end.
+        Number of the current job; `NO_JOB` at the end.
     arrived
-        How many jobs have been offered at least once or are at hand.
+        Number of jobs that have arrived, including the current one.
     """
 
     number: int
@@ -36,24 +36,24 @@ class ArrivalOrder(Protocol):
 
     @property
     def may_wait(self) -> bool:
-        """True if the job at hand would be offered again."""
+        """True if the current job would be offered again."""
 
     def reset(self) -> None:
-        """Begin again with the first job."""
+        """Restart with the first job."""
 
-    def go_on(self, *, waits: bool, placed: bool) -> None:
-        """Pass to the next job; the one at hand was placed, waits, or is gone."""
+    def advance(self, *, waits: bool, placed: bool) -> None:
+        """Advance to the next job. The current one was placed, waits, or is lost."""
 
 
 class Rounds:
-    """Jobs arrive in their order; those that wait are offered again, in the same order, after the last arrival.
+    """Order in rounds: all jobs as they arrive, then the waiting ones again in the same order.
 
     Parameters
     ----------
     jobs
-        How many there are.
+        Number of jobs.
     offers
-        How often a job that waits is offered in all.
+        Number of offers of a job that waits.
     """
 
     def __init__(self, jobs: int, offers: int) -> None:
@@ -63,19 +63,19 @@ class Rounds:
 
     @property
     def may_wait(self) -> bool:
-        """True if the job at hand would be offered again."""
+        """True if the current job would be offered again."""
         return self._round < self._offers
 
     def reset(self) -> None:
-        """Begin again with the first job."""
+        """Restart with the first job."""
         self._round = 1
         self._waiting: deque[int] = deque()
         self._left = 0
         self.number = 0
         self.arrived = 1
 
-    def go_on(self, *, waits: bool, placed: bool) -> None:
-        """Pass to the next job."""
+    def advance(self, *, waits: bool, placed: bool) -> None:
+        """Advance to the next job."""
         if waits and self.may_wait:
             self._waiting.append(self.number)
         if self.arrived < self._jobs:
@@ -92,31 +92,31 @@ class Rounds:
         self.number = self._waiting.popleft()
 
 
-Place = tuple[int, int]
-"""Position of a waiting job: its priority (negative), and its number."""
+QueueKey = tuple[int, int]
+"""Sort key of a waiting job: its negative priority, and its number."""
 
 
-class ComeAndGo:
-    """Order of offers when jobs end too.
+class ArrivalsAndDepartures:
+    """Order on a virtual clock: jobs arrive, run and depart.
 
-    A job is offered when it arrives. Whenever a job has ended, waiting jobs that fit are offered again, by priority and
-    then first come, first served. Within a second, jobs end before others arrive. After the last arrival, when no
-    running job will end, waiting jobs that fit are offered for the last time. A job that waits then is lost, unless a
-    job that was placed before it still has to end.
+    A job is offered when it arrives. After each departure, waiting jobs that fit are offered again, by priority and
+    then first come, first served. Within a second, jobs depart before others arrive. After the last arrival, when no
+    departure is due, waiting jobs that fit are offered for the last time. A job that waits then is lost, unless a
+    departure is due by then.
 
     Parameters
     ----------
     snapshot, queue
         The fleet, and the jobs in order of arrival.
-    books
-        Allocations of jobs, released when they end.
+    accounts
+        Allocations of jobs, released when they depart.
 
     Attributes
     ----------
     number, arrived
-        As `ArrivalOrder` has them.
-    hours
-        Amounts multiplied by time.
+        See `ArrivalOrder`.
+    usage
+        Figures over time.
     now_s
         The virtual clock, seconds.
     """
@@ -124,92 +124,92 @@ class ComeAndGo:
     def __init__(self, snapshot: Snapshot, queue: JobQueue, accounts: Accounts) -> None:
         self._snapshot = snapshot
         self._jobs = queue.jobs
-        self._lines = queue.rows[:, JOB_DEMAND].copy()
-        self._sends = snapshot.demands.arrays.amounts[self._lines, DEMAND_BANDWIDTH] > 0
+        self._demands = queue.rows[:, JOB_DEMAND].copy()
+        self._needs_bandwidth = snapshot.demands.arrays.amounts[self._demands, DEMAND_BANDWIDTH] > 0
         self._accounts = accounts
         self._firsts = np.zeros(len(snapshot.clusters), np.int64)
-        self.hours = Hours(snapshot, queue, accounts)
+        self.usage = UsageOverTime(snapshot, queue, accounts)
         self.reset()
 
     @property
     def may_wait(self) -> bool:
-        """True if the job at hand would be offered again, provided that it fits then.
+        """True if the current job would be offered again when it fits.
 
-        In the last pass it would where one that was placed in that pass is still to end.
+        In the last pass, this requires a departure of a job that was placed in that pass.
         """
-        return not self._last or bool(self._ends)
+        return not self._last_pass or bool(self._departures)
 
     def reset(self) -> None:
-        """Begin again with the first job."""
-        self._waiting: list[Place] = []
-        self._again: deque[Place] = deque()
-        self._ends: list[tuple[int, int]] = []
-        self._last = False
+        """Restart with the first job."""
+        self._waiting: list[QueueKey] = []
+        self._retries: deque[QueueKey] = deque()
+        self._departures: list[tuple[int, int]] = []
+        self._last_pass = False
         self.now_s = self._jobs[0].arrives_s
-        self.hours.reset(self.now_s)
+        self.usage.reset(self.now_s)
         self.number = 0
         self.arrived = 1
 
-    def go_on(self, *, waits: bool, placed: bool) -> None:
-        """Pass to the next job."""
+    def advance(self, *, waits: bool, placed: bool) -> None:
+        """Advance to the next job."""
         job = self._jobs[self.number]
         if placed:
-            self.hours.start(self.number, self.now_s)
+            self.usage.start(self.number, self.now_s)
             if job.expected_duration_s is not None:
-                heappush(self._ends, (self.now_s + job.expected_duration_s, self.number))
+                heappush(self._departures, (self.now_s + job.expected_duration_s, self.number))
         elif waits and self.may_wait:
             insort(self._waiting, (-job.priority, self.number))
         self.number = self._next()
 
     def _next(self) -> int:
-        """Find who is at hand now; let time pass until someone is."""
+        """Return the next job to offer, and advance the clock as far as necessary."""
         while True:
-            while self._again:
-                place = self._again.popleft()
-                if self._fits(place[1]):
-                    self._waiting.remove(place)
-                    return place[1]
+            while self._retries:
+                key = self._retries.popleft()
+                if self._fits(key[1]):
+                    self._waiting.remove(key)
+                    return key[1]
             if self.arrived < len(self._jobs) and self._jobs[self.arrived].arrives_s <= self.now_s:
                 self.arrived += 1
                 return self.arrived - 1
-            self.hours.note(self.now_s, self.arrived, again=self._last)
-            if not self._pass_time():
+            self.usage.add_point(self.now_s, self.arrived, replaces=self._last_pass)
+            if not self._advance_clock():
                 return NO_JOB
 
-    def _pass_time(self) -> bool:
-        """Go on to when something happens; return whether anything does."""
-        due = [self._ends[0][0]] if self._ends else []
+    def _advance_clock(self) -> bool:
+        """Advance the clock to the next event. Return False if there is none."""
+        due = [self._departures[0][0]] if self._departures else []
         if self.arrived < len(self._jobs):
             due.append(self._jobs[self.arrived].arrives_s)
         if not due:
-            if self._last:
+            if self._last_pass:
                 return False
-            self._last = True
-            self._again = deque(self._waiting)
-            return bool(self._again)
+            self._last_pass = True
+            self._retries = deque(self._waiting)
+            return bool(self._retries)
         self.now_s = max(min(due), self.now_s)
-        self.hours.pass_to(self.now_s)
+        self.usage.advance_to(self.now_s)
         ended = []
-        while self._ends and self._ends[0][0] <= self.now_s:
-            ended.append(heappop(self._ends)[1])
+        while self._departures and self._departures[0][0] <= self.now_s:
+            ended.append(heappop(self._departures)[1])
         if ended:
-            nodes = np.unique(self._accounts.lines[ended, PLAN_NODE])
-            self.hours.end(ended)
-            self._again = deque(self._who_may_fit(nodes))
+            nodes = np.unique(self._accounts.rows[ended, PLAN_NODE])
+            self.usage.end(ended)
+            self._retries = deque(self._candidates(nodes))
         return True
 
-    def _who_may_fit(self, freed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Place]:
-        """Return those who wait and may fit now that something has ended on some nodes.
+    def _candidates(self, freed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[QueueKey]:
+        """Return waiting jobs that may fit after departures from some nodes.
 
-        Who fitted nowhere before can only fit there, unless it is bandwidth that it waits for.
+        A job that did not fit before can only fit on these nodes, unless it needs bandwidth.
         """
         numbers = np.array([number for _, number in self._waiting], np.intp)
         arrays, demands = self._snapshot.arrays, self._snapshot.demands.arrays
-        may = fitting_demands(arrays, demands, self._lines[numbers], freed) != 0
-        may |= self._sends[numbers] | self._accounts.could_have[numbers]
-        return [place for place, maybe in zip(self._waiting, may.tolist(), strict=True) if maybe]
+        candidates = fitting_demands(arrays, demands, self._demands[numbers], freed) != 0
+        candidates |= self._needs_bandwidth[numbers] | self._accounts.was_feasible[numbers]
+        return [key for key, candidate in zip(self._waiting, candidates.tolist(), strict=True) if candidate]
 
     def _fits(self, number: int) -> bool:
-        """Tell whether a job fits anywhere now."""
+        """Report whether a job fits on any node."""
         arrays, demands = self._snapshot.arrays, self._snapshot.demands.arrays
-        return first_nodes(arrays, demands, int(self._lines[number]), self._firsts) > 0
+        return first_nodes(arrays, demands, int(self._demands[number]), self._firsts) > 0

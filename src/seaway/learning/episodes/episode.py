@@ -1,4 +1,4 @@
-"""An episode: the jobs of an instance pass through its fleet, one decision at a time, on the real engine."""
+"""Episodes: one decision after the other about the jobs of an instance, on the real engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import Job
-from seaway.learning.episodes.arrivals import NO_JOB, ArrivalOrder, ComeAndGo, Rounds
+from seaway.learning.episodes.arrivals import NO_JOB, ArrivalOrder, ArrivalsAndDepartures, Rounds
 from seaway.learning.episodes.outcomes import Accounts
 from seaway.learning.instances.instance import Instance
 from seaway.scheduling.arrays import Int64, copy_arrays
@@ -40,10 +40,10 @@ class EpisodeOptions:
     Attributes
     ----------
     departures
-        Whether jobs come at their time, run for as long as they say, and end; one that does not say stays. Those that
-        wait are offered again whenever something has ended and they fit. Else jobs come in their order and stay.
+        Whether jobs arrive at their times and depart after their expected durations; jobs without one remain. Waiting
+        jobs that fit are offered again after each departure. Otherwise jobs arrive in order and remain.
     offers
-        How often a job that waits is offered in all, without departures: on its arrival, and again after the last
+        Without departures: number of offers of a job that waits, the first on its arrival and others after the last
         arrival.
     """
 
@@ -51,34 +51,34 @@ class EpisodeOptions:
     offers: int = 2
 
     def __post_init__(self) -> None:
-        """Reject jobs that are never offered."""
+        """Check the number of offers."""
         if self.offers < 1:
             raise RejectedError(f"offers is {self.offers}, but a job is offered once at least")
 
 
 OFFERED_TWICE = EpisodeOptions()
-"""Offers of the study: on arrival, and once more after the last one."""
+"""Offers of the study: on arrival, and once after the last arrival."""
 
 
 class Episode:
     """Decisions for the jobs of an instance, in order of arrival.
 
     One job is current at a time. A decision places it or lets it wait; then the next one is current.
-    An impossible decision loses the job.
+    An infeasible decision loses the job.
 
     Parameters
     ----------
     instance
-        A fleet with nothing on it and at least one job; of jobs with one replica.
+        Fleet without allocations, and at least one job; jobs have one replica.
     options
         Offers of jobs.
 
     Attributes
     ----------
     instance, options
-        As given.
+        The parameters.
     snapshot
-        The fleet as it is now.
+        Present state of the fleet.
     queue
         The jobs in order of arrival.
 
@@ -89,7 +89,7 @@ class Episode:
     """
 
     def __init__(self, instance: Instance, options: EpisodeOptions = OFFERED_TWICE) -> None:
-        _check(instance)
+        _check_instance(instance)
         self.instance = instance
         self.options = options
         self.snapshot = Snapshot(instance.fleet)
@@ -97,29 +97,29 @@ class Episode:
         self.queue = JobQueue(self.snapshot, jobs)
         self._lines: list[int] = self.queue.rows[:, JOB_DEMAND].tolist()
         self._accounts = Accounts(self.snapshot, self.queue)
-        self._clock = ComeAndGo(self.snapshot, self.queue, self._accounts) if options.departures else None
+        self._clock = ArrivalsAndDepartures(self.snapshot, self.queue, self._accounts) if options.departures else None
         self._arrival_order: ArrivalOrder = self._clock or Rounds(len(self.queue), options.offers)
         self._fleet, self._demands = self.snapshot.arrays, self.snapshot.demands.arrays
         pairs: list[tuple[Any, Any]] = list(zip(self._fleet, copy_arrays(self._fleet), strict=True))
         self._tables = [(table, empty) for table, empty in pairs if table is not self._fleet.head]
         nodes = self._fleet.nodes
         self._devices: list[tuple[int, int]] = nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END]].T.tolist()
-        self._in_order = np.zeros(max((end - first for first, end in self._devices), default=0), np.int64)
-        self._pays = bool(self._demands.amounts[self._lines, DEMAND_BANDWIDTH].any())
+        self._default_keys = np.zeros(max((end - first for first, end in self._devices), default=0), np.int64)
+        self._uses_bandwidth = bool(self._demands.amounts[self._lines, DEMAND_BANDWIDTH].any())
         self._firsts = np.zeros(len(self.snapshot.clusters), np.int64)
         self._fitting = np.zeros(nodes.shape[1], np.uint8)
-        self._looked = self._marked = False
+        self._firsts_valid = self._fitting_valid = False
         self._fit_count = 0
 
     def reset(self) -> None:
-        """Begin again: the fleet empty, the first job at hand."""
+        """Restart with an empty fleet and the first job."""
         for table, empty in self._tables:
             np.copyto(table, empty)
-        # The log goes on, past all that is remembered of it: scores of the fleet as it was are out of date.
+        # The log position jumps past its whole length, which invalidates cached scores.
         self._fleet.head[0] += LOG_LENGTH + 1
         self._arrival_order.reset()
-        self._accounts.clear()
-        self._turn()
+        self._accounts.reset()
+        self._invalidate()
 
     @property
     def done(self) -> bool:
@@ -128,12 +128,12 @@ class Episode:
 
     @property
     def number(self) -> int:
-        """The number of the job at hand in the queue; -1 at the end."""
+        """Number of the current job in the queue; -1 at the end."""
         return self._arrival_order.number
 
     @property
     def job(self) -> Job:
-        """The job at hand.
+        """Current job.
 
         Raises
         ------
@@ -146,39 +146,39 @@ class Episode:
 
     @property
     def line(self) -> int:
-        """The line of its demand in ``snapshot.demands``; -1 at the end."""
+        """Index of its demand in ``snapshot.demands``; -1 at the end."""
         return -1 if self.done else self._lines[self._arrival_order.number]
 
     @property
     def may_wait(self) -> bool:
-        """True if the job at hand would be offered again; else waiting refuses it permanently."""
+        """True if the current job would be offered again; otherwise waiting refuses it permanently."""
         return not self.done and self._arrival_order.may_wait
 
     @property
     def waited_s(self) -> int:
-        """Wait of the current job so far, seconds; 0 without departures."""
+        """Waiting time of the current job, seconds; 0 without departures."""
         return self._clock.now_s - self.job.arrives_s if self._clock else 0
 
     @property
     def fits(self) -> bool:
-        """True if the job at hand fits anywhere now."""
-        self._look()
+        """True if the current job fits on any node."""
+        self._find_fits()
         return self._fit_count > 0
 
     def first_nodes(self) -> Int64:
-        """Return the first node that fits in each cluster, shape (C,); -1 where none does. Not to be written to."""
-        self._look()
+        """Return the first feasible node of each cluster, shape (C,); -1 for none. Do not modify it."""
+        self._find_fits()
         return self._firsts
 
     def legal_clusters(self) -> Mask:
-        """Tell in which clusters the job at hand fits now, links and bandwidth included, shape (C,)."""
+        """Return the feasible clusters of the current job, with links and bandwidth, shape (C,)."""
         mask: Mask = self.first_nodes() >= 0
         return mask
 
     def legal_nodes(self) -> Mask:
-        """Tell on which nodes it fits now, links and bandwidth included, shape (N,). Not to be written to."""
-        if not self._marked:
-            self._marked = True
+        """Return the feasible nodes of the current job, with links and bandwidth, shape (N,). Do not modify it."""
+        if not self._fitting_valid:
+            self._fitting_valid = True
             if self.done:
                 self._fitting[:] = 0
             else:
@@ -186,7 +186,7 @@ class Episode:
         return self._fitting.view(np.bool_)
 
     def cycle(self, seed: int = 0) -> Cycle:
-        """Return the decision at hand as plugins of a policy see it, all filters passed.
+        """Return the current decision in the form for plugins, after all filters.
 
         Parameters
         ----------
@@ -207,60 +207,59 @@ class Episode:
         )
 
     def place_in_cluster(self, c: int) -> bool:
-        """Place the job at hand in a cluster, on the first node and devices that fit.
+        """Place the current job in a cluster, on the first node and devices that fit.
 
         Returns
         -------
         bool
-            False when it fits nowhere there: then the job is lost.
+            False if it does not fit there; the job is lost then.
         """
         return self._place(int(self.first_nodes()[c]), None)
 
     def place_on_node(self, n: int, device_keys: Sequence[int] | Scores | None = None) -> bool:
-        """Place the job at hand on a node.
+        """Place the current job on a node.
 
         Parameters
         ----------
         device_keys
-            A rank for each of the node's devices: the lowest that fits goes first, and of equals the first. None for
-            the first that fit.
+            Sort key of each device of the node, lowest first; equal keys keep their order. None for equal keys.
 
         Returns
         -------
         bool
-            False when it does not fit there: then the job is lost.
+            False if it does not fit there; the job is lost then.
         """
         return self._place(n if self.legal_nodes()[n] else -1, device_keys)
 
     def lose(self) -> None:
-        """Lose the job at hand, as an impossible choice does."""
+        """Lose the current job, as after an infeasible decision."""
         self._place(-1, None)
 
     def wait(self) -> bool:
-        """Put the job at hand back, or at its last offer refuse it.
+        """Let the current job wait, or refuse it at its last offer.
 
         Returns
         -------
         bool
-            True when nothing could have held it now.
+            True if it fits on no node.
         """
-        right = not self.fits
-        self._decided(waits=True)
-        return right
+        infeasible = not self.fits
+        self._finish_decision(waits=True)
+        return infeasible
 
     def outcome(self, policy: str) -> Outcome:
-        """Return what came out so far, in the measures of `seaway.simulation.replay`.
+        """Return the outcome so far, with the figures of `seaway.simulation.replay`.
 
-        A job that was not placed counts as refused when nothing could have held it whenever it was offered, else
-        as failed. With departures it is as in `seaway.simulation.timeline`: refused is what not even the empty fleet
-        holds. How fast decisions were made is not known here.
+        A job without a placement counts as refused if it fitted at none of its offers, otherwise as failed. With
+        departures it counts as refused if it does not fit on the empty fleet, as in `seaway.simulation.timeline`. The
+        outcome has no speed.
         """
         if self._clock:
-            return self._clock.hours.outcome(policy, self._arrival_order.arrived)
+            return self._clock.usage.outcome(policy, self._arrival_order.arrived)
         return self._accounts.outcome(policy, self._arrival_order.arrived)
 
     def plan(self) -> Plan:
-        """Return what jobs hold now as a plan, a line a job; those that hold nothing have no node."""
+        """Return the present allocations as a plan. Jobs without an allocation have no node."""
         return self._accounts.plan()
 
     def _place(self, n: int, device_keys: Sequence[int] | Scores | None) -> bool:
@@ -269,34 +268,34 @@ class Episode:
         placed = n >= 0
         if placed:
             first = self._devices[n][0]
-            keys = self._in_order if device_keys is None else np.ascontiguousarray(device_keys, np.int64)
+            keys = self._default_keys if device_keys is None else np.ascontiguousarray(device_keys, np.int64)
             number = self._arrival_order.number
-            line = self._accounts.lines[number]
-            if self._pays:
+            row = self._accounts.rows[number]
+            if self._uses_bandwidth:
                 reset_bandwidth_of(self._fleet)
-            allocate_with_keys(DeviceKeys(keys, first), self._fleet, self._demands, n, line, self._accounts.slices)
+            allocate_with_keys(DeviceKeys(keys, first), self._fleet, self._demands, n, row, self._accounts.slices)
             self._accounts.placed(number, self._arrival_order.arrived)
-        self._decided(placed=placed)
+        self._finish_decision(placed=placed)
         return placed
 
-    def _decided(self, *, waits: bool = False, placed: bool = False) -> None:
-        """Note what became of the job at hand, and pass to the next."""
+    def _finish_decision(self, *, waits: bool = False, placed: bool = False) -> None:
+        """Record the result for the current job, and advance to the next."""
         if self.done:
             raise InvariantError("the episode has ended: there is no job to decide")
         if not placed and self.fits:
-            self._accounts.could_have[self._arrival_order.number] = True
-        self._arrival_order.go_on(waits=waits, placed=placed)
-        self._turn()
+            self._accounts.was_feasible[self._arrival_order.number] = True
+        self._arrival_order.advance(waits=waits, placed=placed)
+        self._invalidate()
 
-    def _turn(self) -> None:
-        """Forget what was worked out for the job that was at hand before."""
-        self._looked = self._marked = False
+    def _invalidate(self) -> None:
+        """Invalidate the cached feasible nodes."""
+        self._firsts_valid = self._fitting_valid = False
 
-    def _look(self) -> None:
-        """Work out where the job at hand fits, once for a turn."""
-        if self._looked:
+    def _find_fits(self) -> None:
+        """Find the feasible clusters of the current job, if they are not cached."""
+        if self._firsts_valid:
             return
-        self._looked = True
+        self._firsts_valid = True
         if self.done:
             self._firsts[:] = -1
             self._fit_count = 0
@@ -304,8 +303,8 @@ class Episode:
             self._fit_count = first_nodes(self._fleet, self._demands, self.line, self._firsts)
 
 
-def _check(instance: Instance) -> None:
-    """Reject an instance that no episode can be made of."""
+def _check_instance(instance: Instance) -> None:
+    """Check that episodes with an instance are possible."""
     if not instance.jobs or not instance.fleet.clusters:
         raise RejectedError("an episode needs a cluster and a job", where=instance.name)
     for job in instance.jobs:

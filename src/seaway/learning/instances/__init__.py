@@ -1,1 +1,1 @@
-"""Instances for training: fleets with jobs, from files or generated."""
+"""Instances for training: fleets and their jobs, from files or generated."""

@@ -1,36 +1,37 @@
-"""An instance: one problem to learn on, or to be judged by."""
+"""Instances of the scheduling problem, and the folders of CSV files that describe them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from itertools import chain
+from pathlib import Path
 
 from seaway.domain.cluster import Fleet
-from seaway.domain.device import Device
-from seaway.domain.job import Demand, Job
-from seaway.domain.node import Node
-from seaway.scheduling.arrays import Float64, Int64
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.simulation.table import read_table, require_unique
+from seaway.simulation.trace import Trace, TraceFiles, read_trace
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A fleet and the jobs that come to it.
+    """A fleet and the jobs that arrive at it.
 
     Attributes
     ----------
     name
-        What tables call it.
+        Name in tables.
     fleet
-        With nothing on it.
+        Fleet without allocations.
     jobs
-        In order of arrival.
+        Jobs in order of arrival.
     mix
-        Jobs of the past, from which heuristics and policies may learn what is likely to come; never `jobs`
-        themselves, which would be a look ahead.
+        Past jobs, for heuristics and policies that use the distribution of jobs. They differ from `jobs`, which are not
+        known in advance.
     best_known
-        Most of the jobs that are known to fit at once; None where no one worked that out.
+        Best known number of `jobs` that fit at the same time; None if unknown.
     """
 
     name: str
@@ -40,47 +41,107 @@ class Instance:
     best_known: int | None = None
 
 
-GIB = 1024
-"""MiB in a GiB."""
+NODES, JOBS, LINKS, BEST = "nodes.csv", "jobs.csv", "links.csv", "best.csv"
 
 
-SHARE_LIMIT = 1000
-"""Slices that a drawn device takes at once: so many that only memory and cores are scarce."""
+def read_instances(paths: Sequence[Path], best_known: Mapping[str, int] | None = None) -> list[Instance]:
+    """Read instances from folders, sorted by name.
+
+    An instance is a folder with ``nodes.csv`` and ``jobs.csv``, and optionally ``links.csv`` for the network;
+    `seaway.simulation` defines their columns. It has the name of its folder. Instances in the same parent folder whose
+    names differ only by a number at the end are siblings from one generator. The `mix` of an instance has the jobs of
+    its siblings.
+
+    Parameters
+    ----------
+    paths
+        Folders of single instances, or parent folders of instances.
+    best_known
+        Best known number of jobs by instance. Default: ``best.csv`` in the parent folder, with columns ``instance`` and
+        ``placed``.
+
+    Raises
+    ------
+    RejectedError
+        When a path is neither, two instances have the same name, or a file is invalid; includes the place.
+    """
+    folders = list(dict.fromkeys(chain.from_iterable(folders_of(path) for path in paths)))
+    families = {folder: _siblings(folder) for folder in folders}
+    traces = {folder: read_folder(folder) for folder in dict.fromkeys([*folders, *chain(*families.values())])}
+    known = {parent: read_best(parent / BEST) for parent in {folder.parent for folder in folders}}
+    instances: dict[str, Instance] = {}
+    for folder in folders:
+        if folder.name in instances:
+            raise RejectedError(f"another instance is called {folder.name!r} too; rename one", where=str(folder))
+        trace = traces[folder]
+        mix: tuple[Job, ...] = tuple(chain.from_iterable(traces[other].jobs for other in families[folder]))
+        best = {**known[folder.parent], **(best_known or {})}.get(folder.name)
+        instances[folder.name] = Instance(folder.name, trace.fleet, trace.jobs, mix, best)
+    return [instances[name] for name in sorted(instances)]
 
 
-CORE_MILLI = 1000
-"""Thousandths of a CPU core."""
+def read_folder(folder: Path) -> Trace:
+    """Read the fleet and the jobs of one instance.
+
+    Raises
+    ------
+    RejectedError
+        When a file is invalid; includes the place.
+    """
+    links = folder / LINKS
+    return read_trace(TraceFiles(folder / NODES, folder / JOBS, links if links.exists() else None))
 
 
-Span = tuple[float, float]
-"""The lowest and the highest that may be drawn."""
+def read_best(path: Path) -> dict[str, int]:
+    """Read the best known number of jobs by instance; empty if there is no file.
+
+    Raises
+    ------
+    RejectedError
+        When the file is invalid; includes the place.
+    """
+    if not path.is_file():
+        return {}
+    best: dict[str, int] = {}
+    for line in read_table(path, ("instance", "placed")):
+        name = line.name("instance")
+        require_unique(line, "instance", name, best)
+        best[name] = line.whole("placed")
+    return best
 
 
-def node(name: str, shape: tuple[int, int], gpus: int, model: str, gpu_memory_mib: int) -> Node:
-    """Make a node of so many cores and GiB whose devices are named after it; its name is unique in the fleet."""
-    cores, memory_gib = shape
-    devices = tuple(
-        Device(f"{name}/{index}", index, model, gpu_memory_mib, share_limit=SHARE_LIMIT) for index in range(gpus)
-    )
-    return Node(name, cores * CORE_MILLI, memory_gib * GIB, devices)
+def _is_instance(folder: Path) -> bool:
+    return (folder / NODES).is_file() and (folder / JOBS).is_file()
 
 
-def jobs_of(demands: Iterable[Demand], prefix: str = "job") -> tuple[Job, ...]:
-    """Make a job of one replica for each demand, in order."""
-    return tuple(Job(f"{prefix}-{number:04}", demand) for number, demand in enumerate(demands))
+def folders_of(path: Path) -> list[Path]:
+    """Return the folders of instances of a path: the path itself, or those in it.
+
+    Raises
+    ------
+    RejectedError
+        When it is not a folder, or has no instance.
+    """
+    if not path.is_dir():
+        raise RejectedError(f"folder not found; name one with {NODES} and {JOBS}", where=str(path))
+    path = path.resolve()  # for the names of "." and of folders beside it
+    if _is_instance(path):
+        return [path]
+    found = sorted(folder for folder in path.iterdir() if _is_instance(folder))
+    if not found:
+        raise RejectedError(f"has no {NODES} and {JOBS}, and no folders with them", where=str(path))
+    return found
 
 
-def in_span(random: np.random.Generator, span: Span) -> float:
-    """Draw evenly from a span."""
-    return float(random.uniform(*span))
+def _siblings(folder: Path) -> list[Path]:
+    """Return the other instances in the parent folder whose names differ only by the number at the end."""
+    stem = _stem(folder.name)
+    if stem == folder.name:
+        return []
+    beside = (other for other in folder.parent.iterdir() if other != folder and _stem(other.name) == stem)
+    return sorted(other for other in beside if _is_instance(other) and other.name != stem)
 
 
-def picked(random: np.random.Generator, weights: Sequence[float], count: int) -> Int64:
-    """Draw indices by their weights, shape (count,)."""
-    return random.choice(len(weights), count, p=np.array(weights) / sum(weights))
-
-
-def rounded(amounts: Float64, step: int, least: int, most: int) -> list[int]:
-    """Round amounts to steps, and keep them between a least and a most, both multiples of the step."""
-    whole: list[int] = np.clip(np.rint(amounts / step).astype(np.int64) * step, least, most).tolist()
-    return whole
+def _stem(name: str) -> str:
+    """Return a name without the number at the end."""
+    return re.sub(r"\d+$", "", name)

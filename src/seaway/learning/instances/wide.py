@@ -1,4 +1,4 @@
-"""Random instances of many kinds of fleets and loads."""
+"""Generators of instances with diverse fleets and loads, and the registry of all generators."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, DeviceRules, ResourceRequest
 from seaway.domain.network import NO_NEED, Gateway, NetworkNeed
 from seaway.domain.node import Node
-from seaway.learning.instances.instance import GIB, Instance, Span, in_span, jobs_of, node, picked, rounded
-from seaway.learning.instances.study import USER, NetworkKind, PlacementKind, draw_links, draw_needs
+from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.study import (
+    GIB,
+    USER,
+    NetworkKind,
+    PlacementKind,
+    Span,
+    draw_links,
+    draw_needs,
+    jobs_of,
+    node,
+    rounded,
+    sample_indices,
+    uniform,
+)
 from seaway.scheduling.arrays import Float64, Int64
 from seaway.simulation.replay import arrivals_until_requested
 
@@ -25,10 +38,10 @@ CARDS = (("T4", 15), ("P100", 16), ("V100", 32), ("A10", 23), ("A100", 40), ("L4
 GPUS = (0, 1, 2, 3, 4, 6, 8)
 GPU_WEIGHTS = (1, 3, 4, 2, 4, 1, 3)
 WHOLE, SEVERAL, NONE, PART = range(4)
-"""Kinds of jobs by request: one whole card, several, none, a part of one."""
+"""Categories of jobs by their request: one whole card, several, none, or a part of one."""
 
 MAX_JOBS = 600
-"""Jobs of one instance: of fleets so large that more would come, the first ones are drawn."""
+"""Maximum number of jobs of an instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +69,22 @@ class WideKind:
     load: Span = (0.7, 1.6)
 
     def __call__(self, random: np.random.Generator) -> Instance:
-        """Draw one."""
+        """Return a random instance."""
         clusters = self._clusters(random)
         linked = random.random() < 1 / 3
         names = (*(cluster.gateway for cluster in clusters), USER) if linked else ()
         if not linked:
             clusters = [Cluster(cluster.name, cluster.nodes) for cluster in clusters]
         fleet = Fleet(tuple(clusters), tuple(Gateway(name) for name in names), draw_links(random, names))
-        taste = _Taste.drawn(random, fleet)
-        jobs = jobs_of(taste.demands(random, MAX_JOBS, linked=linked))
-        coming = arrivals_until_requested(fleet, jobs, in_span(random, self.load))
-        past = taste.demands(random, len(coming), linked=linked)
+        mix = _JobMix.sample(random, fleet)
+        jobs = jobs_of(mix.demands(random, MAX_JOBS, linked=linked))
+        coming = arrivals_until_requested(fleet, jobs, uniform(random, self.load))
+        past = mix.demands(random, len(coming), linked=linked)
         return Instance("any", fleet, tuple(coming), jobs_of(past, "past"))
 
     def _clusters(self, random: np.random.Generator) -> list[Cluster]:
-        count = _spread(random, *self.clusters)
-        nodes = max(_spread(random, *self.nodes), count)
+        count = _log_uniform(random, *self.clusters)
+        nodes = max(_log_uniform(random, *self.nodes), count)
         sizes = 1 + np.bincount(random.integers(0, count, nodes - count), minlength=count)
         clusters = [
             Cluster(f"c{c:02}", tuple(_nodes(random, f"c{c:02}", int(size))), gateway=f"gw-{c:02}")
@@ -83,94 +96,96 @@ class WideKind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taste:
-    """Properties of the jobs of one instance.
+class _JobMix:
+    """Distribution of the jobs of an instance.
 
     Attributes
     ----------
-    sorts
-        Weights of jobs with one whole card, with several, with none, and with parts.
+    category_weights
+        Weights of jobs with one whole card, with several, with none, and with a part.
     part
-        Size of parts as a share of a card, lowest and highest.
-    tied
-        Whether cores of a slice go with its memory; else each is drawn for itself.
+        Size of parts as a share of a card.
+    correlated
+        Whether the cores of a slice are proportional to its memory; otherwise they are independent.
     cores, gib_per_core
-        Cores for a whole card in the mean, and GiB for each of them.
-    named
-        Share of jobs that name models.
-    kinds
-        Number of different requests; 0 for one per job.
+        Mean cores per card, and GiB per core.
+    constrained
+        Share of jobs that require certain models.
+    distinct
+        Number of distinct requests; 0 for one per job.
     models
-        Those of the fleet, in order.
-    most_gpus
-        Cards of the node that has most.
+        Models of the fleet, sorted.
+    max_gpus
+        Maximum number of cards of a node.
     cards_mib
         Memory of the fleet's cards, shape (D,).
     """
 
-    sorts: tuple[float, ...]
+    category_weights: tuple[float, ...]
     part: Span
-    tied: bool
+    correlated: bool
     cores: float
     gib_per_core: Span
-    named: float
-    kinds: int
+    constrained: float
+    distinct: int
     models: tuple[str, ...]
-    most_gpus: int
+    max_gpus: int
     cards_mib: Int64
 
     @classmethod
-    def drawn(cls, random: np.random.Generator, fleet: Fleet) -> _Taste:
-        """Draw a taste for a fleet with cards."""
+    def sample(cls, random: np.random.Generator, fleet: Fleet) -> _JobMix:
+        """Return a random distribution for a fleet with cards."""
         cards = list(fleet.devices)
         cores = sum(each.cpu_milli for _, each in fleet.nodes) / 1000
-        low = in_span(random, (0.05, 0.6))
+        low = uniform(random, (0.05, 0.6))
         return cls(
-            sorts=tuple(random.dirichlet((1.0, 0.3, 0.5, 3.0)).tolist()),
-            part=(low, in_span(random, (low, 1.0))),
-            tied=bool(random.random() < 0.5),
-            cores=cores / len(cards) * in_span(random, (0.2, 1.1)),
-            gib_per_core=(1.0, in_span(random, (2.0, 8.0))),
-            named=in_span(random, (0.0, 0.3)) if random.random() < 0.5 else 0.0,
-            kinds=int(random.choice((0, 0, 8, 30))),
+            category_weights=tuple(random.dirichlet((1.0, 0.3, 0.5, 3.0)).tolist()),
+            part=(low, uniform(random, (low, 1.0))),
+            correlated=bool(random.random() < 0.5),
+            cores=cores / len(cards) * uniform(random, (0.2, 1.1)),
+            gib_per_core=(1.0, uniform(random, (2.0, 8.0))),
+            constrained=uniform(random, (0.0, 0.3)) if random.random() < 0.5 else 0.0,
+            distinct=int(random.choice((0, 0, 8, 30))),
             models=tuple(sorted({card.model for card in cards})),
-            most_gpus=max(len(each.devices) for _, each in fleet.nodes),
+            max_gpus=max(len(each.devices) for _, each in fleet.nodes),
             cards_mib=np.array([card.memory_mib for card in cards]),
         )
 
     def demands(self, random: np.random.Generator, count: int, *, linked: bool) -> list[Demand]:
-        """Draw what so many jobs ask for."""
-        different = min(self.kinds or count, count)
-        sort = picked(random, self.sorts, different)
-        share = np.where(sort == PART, random.uniform(*self.part, different), 1.0)
-        several = np.minimum(random.choice((2, 2, 3, 4, 8), different), self.most_gpus)
-        gpus = np.where(sort == SEVERAL, several, np.where(sort == NONE, 0, 1))
-        milli = share if self.tied else np.where(sort == PART, share * random.uniform(0.5, 1.5, different), 1.0)
-        cores = self.cores * np.where(gpus > 0, share * gpus, 1.0) * np.exp(random.normal(0, 0.4, different))
-        memory = cores * random.uniform(*self.gib_per_core, different)
+        """Return the demands of random jobs."""
+        distinct = min(self.distinct or count, count)
+        category = sample_indices(random, self.category_weights, distinct)
+        part = category == PART
+        share = np.where(part, random.uniform(*self.part, distinct), 1.0)
+        several = np.minimum(random.choice((2, 2, 3, 4, 8), distinct), self.max_gpus)
+        gpus = np.where(category == SEVERAL, several, np.where(category == NONE, 0, 1))
+        milli = share if self.correlated else np.where(part, share * random.uniform(0.5, 1.5, distinct), 1.0)
+        cores = self.cores * np.where(gpus > 0, share * gpus, 1.0) * np.exp(random.normal(0, 0.4, distinct))
+        memory = cores * random.uniform(*self.gib_per_core, distinct)
         amounts = zip(
             rounded(1000 * cores, 100, 100, 128_000),
             rounded(GIB * memory, 256, 256, 1024 * GIB),
             gpus.tolist(),
-            rounded(share * random.choice(self.cards_mib, different), 64, 64, 1024 * GIB),
+            rounded(share * random.choice(self.cards_mib, distinct), 64, 64, 1024 * GIB),
             rounded(1000 * milli, 10, 10, WHOLE_DEVICE_MILLI),
             strict=True,
         )
         models = [
-            self._draw_models(random) if named else frozenset() for named in random.random(different) < self.named
+            self._sample_models(random) if constrained else frozenset()
+            for constrained in random.random(distinct) < self.constrained
         ]
-        needs = draw_needs(random, different) if linked else [NO_NEED] * different
+        needs = draw_needs(random, distinct) if linked else [NO_NEED] * distinct
         user = USER if linked else ""
-        kinds = [_demand(*three, user) for three in zip(amounts, models, needs, strict=True)]
-        return [kinds[at] for at in random.integers(0, different, count)] if self.kinds else kinds
+        demands = [_demand(*parts, user) for parts in zip(amounts, models, needs, strict=True)]
+        return [demands[at] for at in random.integers(0, distinct, count)] if self.distinct else demands
 
-    def _draw_models(self, random: np.random.Generator) -> frozenset[str]:
-        """Draw some of the fleet's models."""
+    def _sample_models(self, random: np.random.Generator) -> frozenset[str]:
+        """Return a random subset of the fleet's models."""
         return frozenset(random.choice(self.models, int(random.integers(1, len(self.models) + 1))).tolist())
 
 
 def _demand(amounts: tuple[int, int, int, int, int], models: frozenset[str], need: NetworkNeed, user: str) -> Demand:
-    """Make a demand of CPU, memory, cards, memory and cores of each; without cards nothing is asked of them."""
+    """Return a demand of CPU, memory, cards, and memory and cores per card."""
     cpu, memory, gpus, gpu_memory, milli = amounts
     if not gpus:
         return Demand(ResourceRequest(cpu, memory), gateway=user, network=need)
@@ -179,10 +194,10 @@ def _demand(amounts: tuple[int, int, int, int, int], models: frozenset[str], nee
 
 
 def _nodes(random: np.random.Generator, cluster: str, count: int) -> list[Node]:
-    """Draw a cluster's nodes: of one kind or of two."""
+    """Return the random nodes of a cluster, of one or two kinds."""
     kinds = []
     for _ in range(int(random.integers(1, 3))):
-        gpus = GPUS[int(picked(random, GPU_WEIGHTS, 1)[0])]
+        gpus = GPUS[int(sample_indices(random, GPU_WEIGHTS, 1)[0])]
         cores = max(gpus, 1) * int(random.choice((4, 8, 12, 16, 24, 32)))
         model, gib = CARDS[int(random.integers(len(CARDS)))]
         shape = (cores, cores * int(random.choice((2, 4, 8))))
@@ -191,9 +206,9 @@ def _nodes(random: np.random.Generator, cluster: str, count: int) -> list[Node]:
     return [node(f"{cluster}-n{number:02}", *kinds[kind]) for number, kind in enumerate(of_kind)]
 
 
-def _spread(random: np.random.Generator, least: int, most: int) -> int:
-    """Draw a whole number evenly on a logarithmic scale."""
-    return min(int(np.exp(random.uniform(np.log(least), np.log(most + 1)))), most)
+def _log_uniform(random: np.random.Generator, minimum: int, maximum: int) -> int:
+    """Sample an integer from a log-uniform distribution."""
+    return min(int(np.exp(random.uniform(np.log(minimum), np.log(maximum + 1)))), maximum)
 
 
 MODELS = ("G2", "G3", "T4", "P100", "V100")
@@ -204,8 +219,8 @@ CORES_PER_GPU = (8, 12, 16, 32, 48)
 GIB_PER_CORE = (4, 6, 8)
 MAX_CORES = 128
 
-LEFTOVERS = 0.3
-"""Spread of the CPU of one kind of job around the share of its cards, as the deviation of a logarithm."""
+CPU_DEVIATION = 0.3
+"""Standard deviation of the logarithm of CPU requests around the share of the cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +237,14 @@ class TraceKind:
     Attributes
     ----------
     nodes
-        Number of nodes, lowest and highest.
+        Minimum and maximum number of nodes.
     kinds
-        Number of kinds of jobs, likewise.
+        Minimum and maximum number of kinds of jobs.
     whole, several, without
         Shares of jobs with one whole card, with more than one, and with none; uniformly distributed.
     constrained
-        Share of kinds that name models.
-    asked
+        Share of kinds that require certain models.
+    load
         Multiple of all cards at which arrivals end.
     """
 
@@ -239,10 +254,10 @@ class TraceKind:
     several: Span = (0.0, 0.08)
     without: Span = (0.05, 0.25)
     constrained: Span = (0.0, 0.15)
-    asked: float = 1.3
+    load: float = 1.3
 
     def __call__(self, random: np.random.Generator) -> Instance:
-        """Draw one."""
+        """Return a random instance."""
         nodes = draw_nodes(random, int(random.integers(self.nodes[0], self.nodes[1] + 1)))
         fleet = Fleet((Cluster("cluster", tuple(nodes)),))
         cards = sum(len(each.devices) for each in nodes)
@@ -250,39 +265,39 @@ class TraceKind:
         demands, weights = self._kinds(random, cores_per_card)
         milli = np.array([demand.request.gpus * demand.request.gpu_milli for demand in demands])
         mean = float(weights @ milli)
-        enough = int(1.5 * self.asked * cards * WHOLE_DEVICE_MILLI / mean) + 50
+        enough = int(1.5 * self.load * cards * WHOLE_DEVICE_MILLI / mean) + 50
         order = random.choice(len(demands), 2 * enough, p=weights)
         coming = arrivals_until_requested(
-            fleet, jobs_of([demands[kind] for kind in order[:enough].tolist()]), self.asked
+            fleet, jobs_of([demands[kind] for kind in order[:enough].tolist()]), self.load
         )
         past = order[enough : enough + len(coming)]
         return Instance("trace", fleet, tuple(coming), jobs_of([demands[kind] for kind in past.tolist()], "past"))
 
     def _kinds(self, random: np.random.Generator, cores_per_card: float) -> tuple[list[Demand], Float64]:
-        """Draw kinds of jobs, and how frequent each is."""
+        """Return random kinds of jobs, and their frequencies."""
         count = int(random.integers(self.kinds[0], self.kinds[1] + 1))
-        shares = [in_span(random, self.whole), in_span(random, self.several), in_span(random, self.without)]
-        sort = picked(random, (3, 1, 2, 6), count)
-        sort[:4] = (0, 1, 2, 3)  # at least one of each
+        shares = [uniform(random, self.whole), uniform(random, self.several), uniform(random, self.without)]
+        category = sample_indices(random, (3, 1, 2, 6), count)
+        category[:4] = (WHOLE, SEVERAL, NONE, PART)  # at least one of each
         weights = random.pareto(1.2, count) + 0.1
         for number, share in enumerate((*shares, 1 - sum(shares))):
-            weights[sort == number] *= share / weights[sort == number].sum()
-        named = random.random(count) < in_span(random, self.constrained)
+            weights[category == number] *= share / weights[category == number].sum()
+        constrained = random.random(count) < uniform(random, self.constrained)
         demands = [
-            _trace_demand(random, int(which), cores_per_card, named=bool(name))
-            for which, name in zip(sort, named, strict=True)
+            _trace_demand(random, int(kind), cores_per_card, constrained=bool(models))
+            for kind, models in zip(category, constrained, strict=True)
         ]
         return demands, weights / weights.sum()
 
 
 def draw_nodes(random: np.random.Generator, count: int) -> list[Node]:
-    """Draw nodes of few kinds; a kind's are neighbours."""
+    """Return random nodes of few kinds, grouped by kind."""
     kinds = int(random.integers(3, 7))
     weights = random.pareto(1.0, kinds) + 0.2
     nodes: list[Node] = []
-    counts = np.bincount(picked(random, weights.tolist(), count), minlength=kinds)
+    counts = np.bincount(sample_indices(random, weights.tolist(), count), minlength=kinds)
     for kind, number in enumerate(counts.tolist()):
-        gpus = TRACE_GPUS[int(picked(random, TRACE_GPU_WEIGHTS, 1)[0])]
+        gpus = TRACE_GPUS[int(sample_indices(random, TRACE_GPU_WEIGHTS, 1)[0])]
         cores = min(gpus * int(random.choice(CORES_PER_GPU)), MAX_CORES)
         memory_gib = cores * int(random.choice(GIB_PER_CORE))
         model = MODELS[int(random.integers(len(MODELS)))]
@@ -291,25 +306,25 @@ def draw_nodes(random: np.random.Generator, count: int) -> list[Node]:
     return nodes
 
 
-def _trace_demand(random: np.random.Generator, sort: int, cores_per_card: float, *, named: bool) -> Demand:
-    """Draw what a kind of job asks for: one whole card, several, none, or a part of one."""
+def _trace_demand(random: np.random.Generator, category: int, cores_per_card: float, *, constrained: bool) -> Demand:
+    """Return the random demand of a kind of job, by its category."""
     gpus, milli = 1, WHOLE_DEVICE_MILLI
-    if sort == 1:
+    if category == SEVERAL:
         gpus = int(random.choice((2, 4, 8), p=(0.4, 0.3, 0.3)))
-    elif sort == 2:
+    elif category == NONE:
         gpus, milli = 0, 0
-    elif sort == 3:
+    elif category == PART:
         milli = int(random.integers(5, 91)) * 10
-    share = gpus * milli / WHOLE_DEVICE_MILLI if gpus else in_span(random, (0.5, 2.0))
-    cores = 0.75 * cores_per_card * share * np.exp(random.normal(0, LEFTOVERS))
+    share = gpus * milli / WHOLE_DEVICE_MILLI if gpus else uniform(random, (0.5, 2.0))
+    cores = 0.75 * cores_per_card * share * np.exp(random.normal(0, CPU_DEVIATION))
     cpu = rounded(np.array([1000 * cores]), 100, 500, 96_000)[0]
-    memory = rounded(np.array([cpu / 1000 * in_span(random, (1.5, 5.0)) * GIB]), 256, 512, 512 * GIB)[0]
-    models = frozenset(random.choice(MODELS, 3).tolist()) if named and gpus else frozenset()
+    memory = rounded(np.array([cpu / 1000 * uniform(random, (1.5, 5.0)) * GIB]), 256, 512, 512 * GIB)[0]
+    models = frozenset(random.choice(MODELS, 3).tolist()) if constrained and gpus else frozenset()
     return Demand(ResourceRequest(cpu, memory, gpus, milli, 0, milli), DeviceRules(models=models))
 
 
 Draw = Callable[[np.random.Generator], Instance]
-"""Draws an instance; from the same state of the generator, the same instance."""
+"""Generator of instances; a function of the state of the random generator."""
 
 KINDS: Mapping[str, Draw] = MappingProxyType(
     {"placement": PlacementKind(), "network": NetworkKind(), "trace": TraceKind(), "any": WideKind()}
@@ -318,12 +333,12 @@ KINDS: Mapping[str, Draw] = MappingProxyType(
 
 
 def kind_of(name: str) -> Draw:
-    """Return what draws instances of a kind.
+    """Return a generator by name.
 
     Raises
     ------
     RejectedError
-        When there is none of that name.
+        When it does not exist.
     """
     if name not in KINDS:
         raise RejectedError(f"instances of the kind {name!r} cannot be generated; available: {', '.join(KINDS)}")
@@ -331,16 +346,16 @@ def kind_of(name: str) -> Draw:
 
 
 def drawn(kind: str, count: int, seed: int) -> list[Instance]:
-    """Draw instances, each from its own number and the seed; raises as `kind_of` does."""
+    """Return random instances. Each depends on its number and the seed only; raises as `kind_of`."""
     return [generate_one(kind, number, seed) for number in range(count)]
 
 
 def generate_one(kind: str, number: int, seed: int) -> Instance:
-    """Draw the instance of a number, named after what it is drawn from; raises as `kind_of` does."""
+    """Return the random instance of a number, with a name of kind, seed and number; raises as `kind_of`."""
     instance = kind_of(kind)(np.random.default_rng((seed, number)))
     return replace(instance, name=f"{family_of(kind, seed)}{number}")
 
 
 def family_of(kind: str, seed: int) -> str:
-    """Return what the names of drawn instances have before their numbers."""
+    """Return the prefix of the names of generated instances."""
     return f"{kind}-seed{seed}-"

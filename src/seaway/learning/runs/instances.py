@@ -8,8 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.instances.folder import read_instances
-from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.instance import Instance, read_instances
 from seaway.learning.instances.wide import drawn
 from seaway.learning.settings import Run
 

@@ -28,7 +28,7 @@ def fullest(episode: Episode, legal: Mask) -> int:
 
 
 def play(episode: Episode, choose: Choose = first) -> int:
-    """Place all that fits where `choose` says, and wait else; return how many decisions that took."""
+    """Place each job in the cluster of `choose` if it fits, otherwise wait. Return the number of decisions."""
     decisions = 0
     while not episode.done:
         legal = episode.legal_clusters()
@@ -41,12 +41,12 @@ def play(episode: Episode, choose: Choose = first) -> int:
 
 
 def halves(count: int, **figures: object) -> Instance:
-    """Return two clusters of one device each, and jobs that each ask for half of one."""
+    """Return two clusters with one device each, and jobs that each request half a device."""
     two = fleet(cluster(node(gpu())), cluster(node(gpu())))
     jobs = [job(f"job-{at}", gpus=1, gpu_memory_mib=40_960, gpu_milli=500, **figures) for at in range(count)]
     return Instance("halves", two, tuple(jobs))
 
 
 def begun(instance: Instance, **options: object) -> Episode:
-    """Begin an episode."""
+    """Return a new episode."""
     return Episode(instance, EpisodeOptions(**options))  # type: ignore[arg-type]  # what options take

@@ -24,8 +24,8 @@ HEURISTICS = [("greedy", first), ("bestfit", fullest)]
 
 @pytest.mark.parametrize(("policy", "choose"), HEURISTICS)
 @pytest.mark.parametrize("kind", ["placement", "network", "any"])
-def test_a_heuristic_decides_as_it_does_in_the_engine(kind: str, policy: str, choose: Choose) -> None:
-    """Job by job, an episode gives the nodes and devices that the engine gives at the level of clusters."""
+def test_a_heuristic_decides_as_in_the_engine(kind: str, policy: str, choose: Choose) -> None:
+    """Placements of an episode equal those of the engine at cluster level, job by job."""
     for instance in drawn(kind, 2, seed=4):
         episode = Episode(instance)
         play(episode, choose)
@@ -35,8 +35,8 @@ def test_a_heuristic_decides_as_it_does_in_the_engine(kind: str, policy: str, ch
 
 
 @pytest.mark.parametrize(("policy", "choose"), HEURISTICS)
-def test_the_outcome_is_that_of_a_replay(policy: str, choose: Choose) -> None:
-    """Counts, shares, use and the curve are worked out as a replay works them out."""
+def test_the_outcome_equals_a_replay(policy: str, choose: Choose) -> None:
+    """Counts, shares, use and curve equal those of a replay."""
     (instance,) = drawn("placement", 1, seed=9)
     episode = Episode(instance)
     play(episode, choose)
@@ -48,8 +48,8 @@ def test_the_outcome_is_that_of_a_replay(policy: str, choose: Choose) -> None:
     np.testing.assert_array_equal(own.used, other.used)
 
 
-def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
-    """It keeps its turn among those that wait, and at its second offer waiting refuses it permanently."""
+def test_a_waiting_job_is_offered_again_after_the_last_arrival() -> None:
+    """Waiting jobs keep their order, and waiting at the second offer refuses them permanently."""
     episode = begun(halves(3))
     names, may_wait = [], []
     while not episode.done:
@@ -61,14 +61,14 @@ def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
     assert not episode.may_wait
 
 
-def test_jobs_are_offered_as_often_as_the_options_say() -> None:
-    """With one offer a job that waits is refused at once; with three it returns twice."""
+def test_the_number_of_offers() -> None:
+    """With one offer, waiting refuses a job at once; with three, it is offered twice more."""
     assert play(begun(halves(5), offers=1)) == 5
     assert play(begun(halves(5), offers=3)) == 7
 
 
 def test_a_job_that_waited_can_still_be_placed() -> None:
-    """Anything that was put back although it fitted is placed at its second offer, and counts as placed."""
+    """A job that fitted and waited can be placed at its second offer, and counts as placed."""
     episode = begun(halves(1))
     assert not episode.wait()
     assert episode.place_in_cluster(1)
@@ -76,8 +76,8 @@ def test_a_job_that_waited_can_still_be_placed() -> None:
     assert episode.outcome("").shares.gpu_allocated_pct == pytest.approx(25)
 
 
-def test_an_impossible_choice_loses_the_job() -> None:
-    """It failed, since the other cluster could have held it; and it is not offered again."""
+def test_an_infeasible_choice_loses_the_job() -> None:
+    """It counts as failed if another cluster was feasible, and is not offered again."""
     episode = begun(halves(3))
     assert episode.place_in_cluster(0)
     assert episode.place_in_cluster(0)
@@ -87,8 +87,8 @@ def test_an_impossible_choice_loses_the_job() -> None:
     assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
 
 
-def test_a_job_is_refused_where_nothing_could_have_held_it() -> None:
-    """Waiting is right then, and any other choice is as good."""
+def test_an_infeasible_job_counts_as_refused() -> None:
+    """Waiting is right for it, and other choices have the same result."""
     for lose in (False, True):
         episode = begun(halves(5), offers=1)
         for c in (0, 0, 1, 1):
@@ -102,8 +102,8 @@ def test_a_job_is_refused_where_nothing_could_have_held_it() -> None:
         assert (counts.placed, counts.refused, counts.failed) == (4, 1, 0)
 
 
-def test_a_job_that_fitted_when_it_waited_failed_if_it_never_runs() -> None:
-    """No one turns a failure into a correct refusal by waiting until nothing fits."""
+def test_a_feasible_job_that_waited_counts_as_failed() -> None:
+    """A failure does not become a refusal by waiting until the job no longer fits."""
     episode = begun(halves(5))
     assert not episode.wait()
     for c in (0, 0, 1, 1):
@@ -113,8 +113,8 @@ def test_a_job_that_fitted_when_it_waited_failed_if_it_never_runs() -> None:
     assert (counts.placed, counts.refused, counts.failed) == (4, 0, 1)
 
 
-def test_where_a_job_fits_is_reported_by_cluster_and_by_node() -> None:
-    """A cluster fits where one of its nodes does; its first that does is reported."""
+def test_feasible_clusters_and_nodes() -> None:
+    """A cluster is feasible if one of its nodes is, and its first feasible node is returned."""
     parts = fleet(cluster(node(), node(gpu()), node(gpu())), cluster(node()))
     episode = begun(Instance("parts", parts, (job(gpus=1),)))
     assert episode.legal_clusters().tolist() == [True, False]
@@ -125,15 +125,15 @@ def test_where_a_job_fits_is_reported_by_cluster_and_by_node() -> None:
     assert not episode.legal_nodes().any()
 
 
-def test_a_node_that_does_not_fit_loses_the_job() -> None:
-    """As a cluster does."""
+def test_an_infeasible_node_loses_the_job() -> None:
+    """The result is that of an infeasible cluster."""
     episode = begun(Instance("two", fleet(node(), node(gpu())), (job(gpus=1),)))
     assert not episode.place_on_node(0)
     assert episode.outcome("").counts.failed == 1
 
 
-def test_the_device_with_the_lowest_key_goes_first() -> None:
-    """Without keys it is the first that fits."""
+def test_the_device_with_the_lowest_key_is_used() -> None:
+    """Without keys, the first device that fits is used."""
     instance = Instance("one", fleet(node(gpu(), gpu(), gpu())), (job(gpus=2), job("next", gpus=1)))
     keyed, plain = begun(instance), begun(instance)
     assert keyed.place_on_node(0, [2, 3, 1])
@@ -142,8 +142,8 @@ def test_the_device_with_the_lowest_key_goes_first() -> None:
     assert [piece.uuid[-1] for piece in next(plain.plan().placements()).slices] == ["0", "1"]
 
 
-def test_bandwidth_is_taken_for_each_job() -> None:
-    """A link with room for one of two jobs takes one: the second fits nowhere."""
+def test_each_job_reserves_bandwidth() -> None:
+    """A second job does not fit on a link with bandwidth for one."""
     far = fleet(cluster(node(gpu()), gateway="gw"), links=[Link("user", "gw", 1_000, bandwidth_mbps=100)])
     jobs = tuple(job(f"job-{at}", gateway="user", min_bandwidth_mbps=60) for at in range(2))
     episode = begun(Instance("far", far, jobs))
@@ -151,8 +151,8 @@ def test_bandwidth_is_taken_for_each_job() -> None:
     assert not episode.fits
 
 
-def test_a_reset_is_exact_and_what_was_remembered_is_forgotten() -> None:
-    """The fleet is as at first, bit for bit but for the log, and policies that keep scores decide as on a new one."""
+def test_a_reset_is_exact_and_invalidates_caches() -> None:
+    """Apart from its log the fleet is equal to the bit, and policies with caches decide as on a new fleet."""
     (instance,) = drawn("trace", 1, seed=2)
     episode, policy = Episode(instance), make_policy("fgd", PolicyOptions(mix=instance.mix))
     before = [table.copy() for table in episode.snapshot.arrays]
@@ -167,8 +167,8 @@ def test_a_reset_is_exact_and_what_was_remembered_is_forgotten() -> None:
     np.testing.assert_array_equal(again.decisions, plan.decisions)
 
 
-def test_plays_after_a_reset_are_alike() -> None:
-    """Choices alike, outcomes alike."""
+def test_episodes_after_a_reset_are_equal() -> None:
+    """Equal choices have equal outcomes."""
     (instance,) = drawn("network", 1, seed=2)
     episode = Episode(instance)
     play(episode, fullest)
@@ -181,8 +181,8 @@ def test_plays_after_a_reset_are_alike() -> None:
     assert (once.counts, once.use, once.shares) == (again.counts, again.use, again.shares)
 
 
-def test_plugins_are_shown_the_decision_at_hand() -> None:
-    """The cycle of a decision has the nodes that fit, and random choices of the engine come out alike."""
+def test_the_cycle_of_the_current_decision() -> None:
+    """It has the feasible nodes, and the random choices of the engine."""
     (instance,) = drawn("placement", 1, seed=2)
     episode, policy = Episode(instance), make_policy("random", PolicyOptions(seed=5))
     assert isinstance(policy, Profile)
@@ -196,8 +196,8 @@ def test_plugins_are_shown_the_decision_at_hand() -> None:
     assert [each.node for each in episode.plan().placements()] == [each.node for each in plan.placements()]
 
 
-def test_an_episode_that_is_over_takes_no_decision() -> None:
-    """Anyone who goes on by mistake is reported."""
+def test_a_completed_episode_accepts_no_decision() -> None:
+    """A further decision is an error."""
     episode = begun(halves(1))
     episode.place_in_cluster(0)
     assert episode.done
@@ -218,14 +218,14 @@ def test_an_episode_that_is_over_takes_no_decision() -> None:
         replace(halves(1), jobs=(job(replicas=2),)),
     ],
 )
-def test_what_is_no_episode_is_rejected(wrong: Instance) -> None:
-    """It needs a cluster, and jobs of one replica each; the instance is named."""
+def test_unsupported_instances_are_rejected(wrong: Instance) -> None:
+    """An episode needs a cluster, and jobs with one replica each; the error names the instance."""
     with pytest.raises(RejectedError, match="episode") as failure:
         Episode(wrong)
     assert failure.value.where == "halves"
 
 
-def test_jobs_that_are_never_offered_are_rejected() -> None:
-    """An offer is the least."""
+def test_zero_offers_are_rejected() -> None:
+    """The minimum is one offer."""
     with pytest.raises(RejectedError, match="once"):
         EpisodeOptions(offers=0)

@@ -29,8 +29,8 @@ def scores_by_trying(instance: Instance, choices: list[int]) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["placement", "network"])
-def test_a_score_is_the_use_after_placing_scaled_over_the_clusters_that_fit(kind: str) -> None:
-    """As placing the job in each cluster and measuring it says."""
+def test_a_score_is_the_scaled_use_after_the_placement(kind: str) -> None:
+    """Scores equal those computed from a placement in each cluster."""
     (instance,) = drawn(kind, 1, seed=8)
     episode = Episode(instance)
     choices: list[int] = []
@@ -40,23 +40,23 @@ def test_a_score_is_the_use_after_placing_scaled_over_the_clusters_that_fit(kind
         episode.place_in_cluster(choices[-1])
 
 
-def test_where_all_clusters_are_equal_each_scores_one() -> None:
-    """So that the first placement of all earns 0 wherever it goes."""
+def test_equal_clusters_score_one() -> None:
+    """The first placement on an empty fleet has a reward of 0 everywhere."""
     episode = begun(halves(1))
     assert cluster_scores(episode).tolist() == [1, 1]
     assert [PUBLISHED.of_cluster(episode, c) for c in (0, 1)] == [0, 0]
 
 
-def test_placing_earns_ten_for_each_point_below_the_best() -> None:
-    """The fuller cluster earns 0, the emptier one -10."""
+def test_the_reward_of_a_placement() -> None:
+    """The reward is 0 in the fuller cluster and -10 in the emptier one."""
     episode = begun(halves(2))
     episode.place_in_cluster(1)
     assert [PUBLISHED.of_cluster(episode, c) for c in (0, 1)] == [-10, 0]
     assert expert_choice(episode) == 1
 
 
-def test_what_does_not_fit_earns_the_least() -> None:
-    """A cluster without a device for it, and waiting while there is one, cost 50."""
+def test_infeasible_choices_have_the_lowest_reward() -> None:
+    """An infeasible cluster, and waiting although a cluster is feasible, have a reward of -50."""
     parts = fleet(cluster(node()), cluster(node(gpu())))
     episode = begun(Instance("parts", parts, (job(gpus=1), job("next", gpus=1))))
     assert PUBLISHED.of_cluster(episode, 0) == -50
@@ -65,14 +65,14 @@ def test_what_does_not_fit_earns_the_least() -> None:
     assert PUBLISHED.of_wait(episode) == 0
 
 
-def test_the_expert_waits_where_nothing_fits() -> None:
+def test_the_expert_waits_for_infeasible_jobs() -> None:
     """Its choice is the number of clusters then."""
     episode = begun(Instance("none", fleet(cluster(node()), cluster(node())), (job(gpus=1),)))
     assert expert_choice(episode) == 2
 
 
-def test_an_hour_of_waiting_may_cost_something() -> None:
-    """With departures, and only where the rewards say so."""
+def test_the_reward_of_waiting_time() -> None:
+    """It applies with departures, and if rewards set it."""
     episode = begun(halves(5, expected_duration_s=1_800), departures=True)
     for c in (0, 0, 1, 1):
         episode.place_in_cluster(c)

@@ -12,7 +12,7 @@ import pytest
 from seaway.learning.evaluation.contestants import Seen, seen_by, seen_together
 from seaway.learning.evaluation.measure import tasks
 from seaway.learning.evaluation.trained import from_file
-from seaway.learning.instances.folder import read_instances
+from seaway.learning.instances.instance import read_instances
 from seaway.learning.instances.wide import drawn
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.library import ShippedLibrary

@@ -16,8 +16,7 @@ from seaway.domain.job import Job
 from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
-from seaway.learning.instances.folder import read_instances
-from seaway.learning.instances.instance import Instance
+from seaway.learning.instances.instance import Instance, read_instances
 from seaway.learning.packing.packing import PackingState, Seat, Step, packed
 from seaway.learning.packing.search import Search, best_packing
 from seaway.testing.plugins import cluster, fleet, gpu, job, node

@@ -31,11 +31,8 @@ def timed(instance: Instance, span_s: int) -> Instance:
 
 
 @pytest.mark.parametrize("kind", ["placement", "network", "any"])
-def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
-    """A user who places all that fits, in the first cluster, comes to the same figures.
-
-    Counts, use, waits and the curve.
-    """
+def test_heuristics_equal_a_replay_with_departures(kind: str) -> None:
+    """Greedy placement in the first cluster gives the same counts, use, waiting times and curve."""
     for plain in drawn(kind, 2, seed=6):
         instance = timed(plain, 500)
         episode = Episode(instance, EpisodeOptions(departures=True))
@@ -51,8 +48,8 @@ def test_a_heuristic_does_as_in_a_replay_with_departures(kind: str) -> None:
             np.testing.assert_array_equal(getattr(own.curve, name), getattr(other.curve, name))
 
 
-def test_a_waiting_user_is_offered_again_once_something_has_ended() -> None:
-    """The fifth of five halves returns when the first has ended, and has waited that long then."""
+def test_a_waiting_job_is_offered_again_after_a_departure() -> None:
+    """The fifth of five half devices is offered again when the first job departs, with its waiting time."""
     episode = begun(halves(5, expected_duration_s=7), departures=True)
     for c in (0, 0, 1, 1):
         episode.place_in_cluster(c)
@@ -62,8 +59,8 @@ def test_a_waiting_user_is_offered_again_once_something_has_ended() -> None:
     assert episode.fits
 
 
-def test_a_waiting_user_though_it_fits_returns_at_each_end_and_for_a_last_time() -> None:
-    """No one waits for ever: once nothing runs that will end, waiting refuses."""
+def test_a_deferred_job_is_offered_after_each_departure_and_at_the_end() -> None:
+    """Without a due departure, waiting refuses the job."""
     episode = begun(halves(3, expected_duration_s=7), departures=True)
     assert not episode.wait()
     episode.place_in_cluster(0)
@@ -77,8 +74,8 @@ def test_a_waiting_user_though_it_fits_returns_at_each_end_and_for_a_last_time()
     assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
 
 
-def test_who_may_wait_in_the_last_pass_is_reported_as_it_is() -> None:
-    """Before anybody is placed waiting refuses; behind one that is still to end it does not: that end comes."""
+def test_deferral_in_the_last_pass() -> None:
+    """In the last pass, a job may wait only after a placement whose departure is due."""
     episode = begun(halves(3, expected_duration_s=7), departures=True)
     for _ in range(3):
         episode.wait()
@@ -94,8 +91,8 @@ def test_who_may_wait_in_the_last_pass_is_reported_as_it_is() -> None:
     assert episode.outcome("").counts.placed == 1
 
 
-def test_a_reset_rounds_the_clock_back() -> None:
-    """A second play gives the same, jobs that ended included."""
+def test_a_reset_restarts_the_clock() -> None:
+    """A second episode has the same outcome, with departures."""
     (plain,) = drawn("placement", 1, seed=3)
     episode = Episode(timed(plain, 300), EpisodeOptions(departures=True))
     decisions = play(episode)
