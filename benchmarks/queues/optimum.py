@@ -1,4 +1,4 @@
-"""Process that solves the programmes on standard input, since OR-Tools and highspy cannot be loaded into one."""
+"""Process that solves the integer programs on standard input, since OR-Tools and highspy cannot be loaded into one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import sys
 
 from seaway.learning.packing.cp_sat import solve_model
-from seaway.learning.packing.programme import Effort
+from seaway.learning.packing.integer_program import Effort
 
 EFFORT = Effort(seconds=10, workers=1, seed=0)
 

@@ -1,4 +1,4 @@
-"""Victims of waiting jobs on small random fleets, compared with the optimum of an integer programme."""
+"""Victims of waiting jobs on small random fleets, compared with the optimum of an integer program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.record import ROOT, Result
 from seaway.domain.amounts import CPU, GPUS, RESOURCES, Amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.queues import Preemption, Reclaim
-from seaway.learning.packing.programme import Programme, Solution
+from seaway.learning.packing.integer_program import IntegerProgram, Solution
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
     DEVICE_MEMORY,
@@ -81,23 +81,23 @@ def compare(seeds: Sequence[int]) -> Comparison:
     """Search for victims on random fleets, and compare them with the optimum."""
     worlds = {seed: random_world(Random(seed)) for seed in seeds}
     worlds = {seed: each for seed, each in worlds.items() if not each[0].fits_without(*each[1:], ())}
-    programmes = [VictimProgramme(*each) for each in worlds.values()]
+    programs = [VictimProgram(*each) for each in worlds.values()]
     done = subprocess.run(
         [sys.executable, "-m", SOLVER],
         cwd=ROOT,
-        input=pickle.dumps([each.programme for each in programmes]),
+        input=pickle.dumps([each.program for each in programs]),
         stdout=subprocess.PIPE,
         check=True,
     )
     solutions: list[Solution] = pickle.loads(done.stdout)
     result = Comparison()
-    for (seed, (world, queue, like)), programme, solution in zip(worlds.items(), programmes, solutions, strict=True):
-        found, best = world.victims(queue, like), programme.victims(solution)
+    for (seed, (world, queue, like)), program, solution in zip(worlds.items(), programs, solutions, strict=True):
+        found, best = world.victims(queue, like), program.victims(solution)
         if best is None:
-            assert found is None, f"{seed}: the programme has no solution"
+            assert found is None, f"{seed}: the program has no solution"
             continue
         assert world.fits_without(queue, like, best), f"{seed}: the job does not fit"
-        assert allowed(world, queue, like, best), f"{seed}: the victims of the programme are protected"
+        assert allowed(world, queue, like, best), f"{seed}: the victims of the program are protected"
         result.compared += 1
         result.shrinks += any(each.whole for each in best)
         result.ends += any(_ends_elastic(each) for each in best)
@@ -171,8 +171,8 @@ def _cost(each: Candidate) -> int:
     return (round(each.lost * FINE) * 10_000 + each.priority * 100 + 1) * JOB
 
 
-class VictimProgramme:
-    """The cheapest victims as an integer programme, without an order of removal.
+class VictimProgram:
+    """The cheapest victims as an integer program, without an order of removal.
 
     The rules must allow each victim as the last one that is removed.
 
@@ -183,11 +183,11 @@ class VictimProgramme:
     """
 
     def __init__(self, world: World, queue: str, like: Job) -> None:
-        self.programme = Programme()
+        self.program = IntegerProgram()
         self._world, self._queue, self._like = world, queue, like
         self._requested = requested_amounts(like.demand, like.replicas)
         self._candidates = [each for name in world.running for each in (world.running[name], *world.replicas[name])]
-        self._taken = [self.programme.add_variable(int(self._may_ever(each))) for each in self._candidates]
+        self._taken = [self.program.add_variable(int(self._may_ever(each))) for each in self._candidates]
         self._keep_minimum()
         self._fit()
         mine = world.tree.node(queue)
@@ -216,17 +216,17 @@ class VictimProgramme:
         return [(each, x) for each, x in pairs if each.owner.queue == queue]
 
     def _flag(self) -> int:
-        return self.programme.add_variable(1)
+        return self.program.add_variable(1)
 
     def _if(self, flag: int, terms: Sequence[tuple[int, int]], most: int) -> None:
         """Limit a sum of 0-1 variables if a flag is set."""
         largest = sum(max(0, times) for times, _ in terms)
         if largest > most:
-            self.programme.limit([*terms, (largest - most, flag)], largest)
+            self.program.add_constraint([*terms, (largest - most, flag)], largest)
 
     def _at_most(self, terms: Sequence[tuple[int, int]], more: Sequence[tuple[int, int]], most: int = 0) -> None:
         """Keep a sum of terms at most another one plus a number."""
-        self.programme.limit([*terms, *((-times, variable) for times, variable in more)], most)
+        self.program.add_constraint([*terms, *((-times, variable) for times, variable in more)], most)
 
     # Elastic jobs.
 
@@ -241,7 +241,7 @@ class VictimProgramme:
                 self._at_most([(1, x)], [(1, taken[each.before])])
         for whole, terms in replicas.items():
             spare = whole.spare or 0
-            self.programme.limit([*terms, (spare, taken[whole])], spare)
+            self.program.add_constraint([*terms, (spare, taken[whole])], spare)
 
     # Room on nodes and devices.
 
@@ -259,19 +259,19 @@ class VictimProgramme:
                 freed["memory", int(row[SLICE_DEVICE])].append((int(row[SLICE_MEMORY]), x))
         replicas = []
         for n in range(nodes.shape[1]):
-            replicas.append(self.programme.add_variable(self._like.replicas))
+            replicas.append(self.program.add_variable(self._like.replicas))
             self._at_most([(request.cpu_milli, replicas[n])], freed[CPU, n], int(nodes[NODE_CPU_FREE, n]))
             slices = []
             for d in range(int(nodes[NODE_DEVICE_FIRST, n]), int(nodes[NODE_DEVICE_END, n])):
-                part = self.programme.add_variable(self._like.replicas)
+                part = self.program.add_variable(self._like.replicas)
                 memory_mib = int(devices[DEVICE_MEMORY, d]) * request.gpu_memory_percent // 100
                 self._at_most([(1, part)], [(1, replicas[n])])  # a replica uses each device once
                 self._at_most([(request.gpu_milli, part)], freed["cores", d], int(devices[DEVICE_CORE_FREE, d]))
                 self._at_most([(memory_mib, part)], freed["memory", d], int(devices[DEVICE_MEMORY_FREE, d]))
                 slices.append((1, part))
             terms = [*slices, (-request.gpus, replicas[n])]
-            self.programme.limit(terms, 0, least=0)
-        self.programme.limit([(1, each) for each in replicas], self._like.replicas, least=self._like.replicas)
+            self.program.add_constraint(terms, 0, lower=0)
+        self.program.add_constraint([(1, each) for each in replicas], self._like.replicas, lower=self._like.replicas)
 
     # Rules.
 
@@ -279,7 +279,7 @@ class VictimProgramme:
         """Allow victims of another queue, by its guarantee or by shares."""
         by_share = self._flag()
         if self._world.tree.node(self._queue).queue.reclaim is not Reclaim.FAIR_SHARE:
-            self.programme.limit([(1, by_share)], 0)
+            self.program.add_constraint([(1, by_share)], 0)
         own, members, theirs = self._of(self._queue), self._of(other), self._beyond(other, {})
         first = [each for each, _ in own if each.priority >= self._like.priority]
         now = max(share.without_all(own, but=first) for share in self._beyond(self._queue, {}).values())
@@ -328,9 +328,9 @@ class VictimProgramme:
                 self._at_most([(1, x)], [(1, last)])
         terms.append((LAST, last))
         total = sum(cost for cost, _ in terms)
-        stays = self.programme.add_variable(total)
-        self.programme.limit([(1, stays), *terms], total)
-        self.programme.goal = [stays]
+        stays = self.program.add_variable(total)
+        self.program.add_constraint([(1, stays), *terms], total)
+        self.program.objective = [stays]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The most jobs that a fleet can hold at once when all are known beforehand: a teacher, and a yardstick."""
+"""Packings: the maximum number of jobs that fit on a fleet at the same time, for imitation and comparison."""

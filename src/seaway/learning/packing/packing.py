@@ -1,4 +1,4 @@
-"""Packings: which jobs are in, and where."""
+"""Packings of jobs on a fleet, their state during a search, and the problem in plain numbers."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """Place of a job.
+class Assignment:
+    """Assignment of a job to a node and devices.
 
     Attributes
     ----------
     node
         Index of the node.
     devices
-        Indices of its devices that the job has a slice of.
+        Indices of the devices of which the job has a slice.
     """
 
     node: int
@@ -69,14 +69,14 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Jobs that a fleet holds at once.
+    """Jobs that fit on a fleet at the same time.
 
     Attributes
     ----------
     placed
-        Where each of them is, in an order in which the engine takes them one after the other.
+        Placements, in an order in which the engine accepts them.
     bound
-        No packing holds more jobs than this.
+        Upper bound of the number of jobs in any packing.
     """
 
     placed: tuple[Placement, ...]
@@ -89,20 +89,20 @@ class Packing:
 
     @property
     def proven(self) -> bool:
-        """True if no packing holds more."""
+        """True if the packing is proven to be optimal."""
         return self.count >= self.bound
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Progress:
     """Progress of a search.
 
     Attributes
     ----------
     count, bound
-        As in `Packing`, so far.
+        Best values so far, see `Packing`.
     done
-        Share of the effort that is spent, 0-1.
+        Completed share of the effort, 0-1.
     """
 
     count: int
@@ -110,68 +110,68 @@ class Step:
     done: float
 
 
-Listener = Callable[[Step], None]
-"""Called regularly with the progress of the search."""
+Listener = Callable[[Progress], None]
+"""Callback for the progress of a search."""
 
 
-def packed(instance: Instance, seats: Mapping[int, Seat], bound: int) -> Packing:
-    """Book a packing on the engine, job after job, and return it as it was booked.
+def replayed(instance: Instance, assignments: Mapping[int, Assignment], bound: int) -> Packing:
+    """Allocate a packing on the engine, job after job, and return the result.
 
     Parameters
     ----------
-    seats
-        Where each job is, by its number in the instance.
+    assignments
+        Assignments by number of the job in the instance.
 
     Raises
     ------
     InvariantError
-        When the engine does not take a job where it is meant to be.
+        When the engine rejects an assignment.
     """
     order = _order(instance)
     episode = Episode(replace(instance, jobs=tuple(instance.jobs[j] for j in order)), EpisodeOptions(offers=1))
     nodes = episode.snapshot.arrays.nodes
     for j in order:
-        seat = seats.get(j)
-        if seat is None:
+        assignment = assignments.get(j)
+        if assignment is None:
             episode.wait()
             continue
-        devices = range(nodes[NODE_DEVICE_FIRST, seat.node], nodes[NODE_DEVICE_END, seat.node])
-        if not episode.place_on_node(seat.node, [d not in seat.devices for d in devices]):
+        devices = range(nodes[NODE_DEVICE_FIRST, assignment.node], nodes[NODE_DEVICE_END, assignment.node])
+        if not episode.place_on_node(assignment.node, [d not in assignment.devices for d in devices]):
             raise InvariantError(f"job {instance.jobs[j].name!r} does not fit where it was packed")
     return Packing(tuple(episode.plan().placements()), bound)
 
 
 def _order(instance: Instance) -> list[int]:
-    """Put jobs that ask for no cores first: a device whose cores are all given out takes none of them any more."""
+    """Sort jobs without a request for cores first, because a device without free cores does not accept them."""
     episode = Episode(instance)
     cores = episode.snapshot.demands.arrays.amounts[episode.queue.rows[:, JOB_DEMAND], DEMAND_GPU_CORE]
     return sorted(range(len(instance.jobs)), key=lambda j: bool(cores[j]))
 
 
-TIGHTEST = "bestfit"
-"""The policy that says where a job goes that is tried: where least is left."""
+POLICY = "bestfit"
+"""Policy that places jobs during a search."""
 
 
 class PackingState:
-    """A fleet that jobs are packed into.
+    """State of a search: a fleet with a part of the jobs.
 
     Parameters
     ----------
     instance
-        Fleet and jobs; of one replica each.
+        Fleet, and jobs with one replica each.
 
     Attributes
     ----------
     snapshot, queue
-        The fleet as it is now, and its jobs.
+        Present state of the fleet, and all jobs.
     shares
-        What each job asks for of all that there is of CPU, memory, device memory, device cores and bandwidth,
+        Requests of each job as shares of the capacity of CPU, memory, device memory, device cores and bandwidth,
         shape (J, 5).
 
     Raises
     ------
     RejectedError
-        As `seaway.learning.episodes.episode.Episode` does.
+        As in `seaway.learning.episodes.episode.Episode`.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -179,70 +179,70 @@ class PackingState:
         self.snapshot = episode.snapshot
         self.queue = episode.queue
         self.shares = self._shares()
-        self._policy = make_policy(TIGHTEST)
-        self._held: dict[int, Allocation] = {}
+        self._policy = make_policy(POLICY)
+        self._allocations: dict[int, Allocation] = {}
 
     @property
-    def held(self) -> list[int]:
-        """Numbers of the jobs that are in."""
-        return list(self._held)
+    def placed(self) -> list[int]:
+        """Numbers of the placed jobs."""
+        return list(self._allocations)
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the jobs that are not, in order."""
-        return [j for j in range(len(self.queue)) if j not in self._held]
+        """Numbers of the other jobs, in order."""
+        return [j for j in range(len(self.queue)) if j not in self._allocations]
 
-    def put(self, order: Sequence[int]) -> list[int]:
-        """Try jobs one after the other; return those that found room."""
+    def add(self, order: Sequence[int]) -> list[int]:
+        """Try to place jobs in order, and return those that were placed."""
         plan = decide(self.snapshot, self.queue.take(np.array(order, np.int64)), self._policy)
-        new = {j: booking for j, booking in zip(order, allocations_of(plan), strict=True) if booking.holds_any}
-        self._held.update(new)
+        new = {j: allocation for j, allocation in zip(order, allocations_of(plan), strict=True) if allocation.holds_any}
+        self._allocations.update(new)
         return list(new)
 
-    def take_out(self, jobs: Iterable[int]) -> dict[int, Allocation]:
-        """Take jobs out; return what they held, for `put_back`."""
-        out = {}
+    def remove(self, jobs: Iterable[int]) -> dict[int, Allocation]:
+        """Remove jobs, and return their allocations for `restore`."""
+        removed = {}
         for j in jobs:
-            booking = self._held.pop(j)
-            out[j] = booking.copy()
-            booking.release(self.snapshot)
-        return out
+            allocation = self._allocations.pop(j)
+            removed[j] = allocation.copy()
+            allocation.release(self.snapshot)
+        return removed
 
-    def put_back(self, out: dict[int, Allocation]) -> None:
-        """Put jobs back where they were, which must be free again."""
-        for booking in out.values():
-            restore_rows(self.snapshot.arrays, self.snapshot.demands.arrays, booking.decisions, booking.slices)
-        self._held.update(out)
+    def restore(self, removed: dict[int, Allocation]) -> None:
+        """Restore removed jobs. Their resources must be free."""
+        for allocation in removed.values():
+            restore_rows(self.snapshot.arrays, self.snapshot.demands.arrays, allocation.decisions, allocation.slices)
+        self._allocations.update(removed)
 
-    def retained(self) -> dict[int, Allocation]:
-        """Return copies of what all jobs hold."""
-        return {j: booking.copy() for j, booking in self._held.items()}
+    def allocations(self) -> dict[int, Allocation]:
+        """Return copies of the allocations of all placed jobs."""
+        return {j: allocation.copy() for j, allocation in self._allocations.items()}
 
-    def on_nodes(self, nodes: Iterable[int]) -> list[int]:
-        """Return the jobs that are on some nodes."""
+    def jobs_on(self, nodes: Iterable[int]) -> list[int]:
+        """Return the placed jobs on some nodes."""
         wanted = set(nodes)
-        return [j for j, booking in self._held.items() if int(booking.decisions[0, PLAN_NODE]) in wanted]
+        return [j for j, allocation in self._allocations.items() if int(allocation.decisions[0, PLAN_NODE]) in wanted]
 
-    def seats(self) -> dict[int, Seat]:
-        """Say where each job is."""
+    def assignments(self) -> dict[int, Assignment]:
+        """Return the assignments of all placed jobs."""
         return {
-            j: Seat(int(booking.decisions[0, PLAN_NODE]), tuple(booking.slices[:, SLICE_DEVICE].tolist()))
-            for j, booking in self._held.items()
+            j: Assignment(int(allocation.decisions[0, PLAN_NODE]), tuple(allocation.slices[:, SLICE_DEVICE].tolist()))
+            for j, allocation in self._allocations.items()
         }
 
     def _shares(self) -> Float64:
         snapshot, lines = self.snapshot, self.queue.rows[:, JOB_DEMAND]
         rows = [CLUSTER_CPU, CLUSTER_MEMORY, CLUSTER_GPU_MEMORY, CLUSTER_GPU_CORE]
-        there = [*snapshot.arrays.clusters[rows].sum(axis=1), snapshot.arrays.bandwidth.sum()]
+        capacity = [*snapshot.arrays.clusters[rows].sum(axis=1), snapshot.arrays.bandwidth.sum()]
         mbps = snapshot.demands.arrays.amounts[lines, DEMAND_BANDWIDTH]
-        asked = np.array([asked_sums(snapshot, int(k)).mean(axis=1) for k in lines])
-        shares: Float64 = np.column_stack([asked, mbps]) / np.maximum(there, 1)
+        requested = np.array([asked_sums(snapshot, int(k)).mean(axis=1) for k in lines])
+        shares: Float64 = np.column_stack([requested, mbps]) / np.maximum(capacity, 1)
         return shares
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """Resources that one slice of a kind takes of one device.
+class DeviceShare:
+    """Resources of a slice of a device, or of the whole device.
 
     Attributes
     ----------
@@ -255,28 +255,28 @@ class Slot:
     slots: int
 
 
-class Needs:
-    """Kinds of jobs, those with equal demands, and where each fits alone.
+class PackingProblem:
+    """Packing problem in plain numbers. Jobs with equal demands are one kind.
 
     Parameters
     ----------
     snapshot
-        With nothing on it.
+        Fleet without allocations.
     queue
-        Jobs of one replica each.
+        Jobs with one replica each.
 
     Attributes
     ----------
     kinds
-        Lines of ``snapshot.demands``, one a kind.
+        Indices of demands in ``snapshot.demands``, one per kind.
     jobs
-        The numbers of the jobs of each kind, in order of arrival.
+        Numbers of the jobs of each kind, in order of arrival.
     nodes
-        The nodes that each kind fits on.
-    slots
-        What a slice of a kind takes of each device that takes it, by kind and device.
+        Feasible nodes of each kind on the empty fleet.
+    shares
+        Resources of a slice, by kind and feasible device.
     bandwidth, gateways
-        What links can carry, and what gateways can, as in `seaway.scheduling.arrays.FleetArrays`.
+        Bandwidth of links and gateways, as in `seaway.scheduling.arrays.FleetArrays`.
     """
 
     def __init__(self, snapshot: Snapshot, queue: JobQueue) -> None:
@@ -288,8 +288,8 @@ class Needs:
             self.jobs.setdefault(k, []).append(j)
         self.kinds = list(self.jobs)
         self.nodes = {k: self._nodes_of(k) for k in self.kinds}
-        self.slots = {
-            (k, d): self._slot(k, d)
+        self.shares = {
+            (k, d): self._share(k, d)
             for k in self.kinds
             if self.gpus(k)
             for n in self.nodes[k]
@@ -298,15 +298,15 @@ class Needs:
         }
 
     def gpus(self, k: int) -> int:
-        """Return how many devices a job of a kind needs."""
+        """Return the number of devices of a job."""
         return int(self._amounts[k, DEMAND_GPUS])
 
     def cpu_memory(self, k: int) -> tuple[int, int]:
-        """Return what a job of a kind needs of its node: CPU milli, and memory in MiB."""
+        """Return the CPU, thousandths of a core, and the memory, MiB, of a job."""
         return int(self._amounts[k, DEMAND_CPU]), int(self._amounts[k, DEMAND_MEMORY])
 
     def link(self, k: int, n: int) -> tuple[int, int, int]:
-        """Return what a job of a kind takes on a node: gateways from and to, Mbit/s; 0 Mbit/s for nothing."""
+        """Return the link of a job on a node: source and target gateways, and Mbit/s; 0 Mbit/s for no link."""
         source, mbps = int(self._amounts[k, DEMAND_GATEWAY]), int(self._amounts[k, DEMAND_BANDWIDTH])
         target = int(self._fleet.clusters[CLUSTER_GATEWAY, self.cluster(n)])
         return source, target, mbps if source >= 0 and target >= 0 and source != target else 0
@@ -320,23 +320,23 @@ class Needs:
         return range(self._fleet.nodes[NODE_DEVICE_FIRST, n], self._fleet.nodes[NODE_DEVICE_END, n])
 
     def capacity(self, n: int) -> tuple[int, int, int]:
-        """Return the CPU milli, the memory in MiB and the pods of a node."""
+        """Return the CPU, thousandths of a core, the memory, MiB, and the pods of a node."""
         cpu, memory, pods = self._fleet.nodes[[NODE_CPU, NODE_MEMORY, NODE_PODS], n].tolist()
         return cpu, memory, pods
 
-    def device_capacity(self, d: int) -> Slot:
-        """Return what a device has."""
-        return Slot(*self._fleet.devices[[DEVICE_MEMORY, DEVICE_CORE, DEVICE_SLOTS], d].tolist())
+    def device_capacity(self, d: int) -> DeviceShare:
+        """Return the resources of a device."""
+        return DeviceShare(*self._fleet.devices[[DEVICE_MEMORY, DEVICE_CORE, DEVICE_SLOTS], d].tolist())
 
     @property
     def additive(self) -> bool:
-        """True if jobs fit together wherever their needs add up to no more than there is.
+        """True if jobs fit together whenever the sums of their requests fit.
 
-        They need not where devices are cut into MIG instances, nor where a job wants a device that is idle when it
-        comes, or devices of one NUMA node.
+        This is not so with MIG devices, jobs that require an idle device, and jobs that require devices of one NUMA
+        node.
         """
         rules = self._amounts[self.kinds][:, [DEMAND_EXCLUSIVE, DEMAND_GROUP]]
-        used = sorted({d for _, d in self.slots})
+        used = sorted({d for _, d in self.shares})
         return not rules.any() and bool((self._fleet.devices[DEVICE_MIG, used] < 0).all())
 
     def _nodes_of(self, k: int) -> list[int]:
@@ -345,9 +345,9 @@ class Needs:
         nodes: list[int] = np.flatnonzero(fits).tolist()
         return nodes
 
-    def _slot(self, k: int, d: int) -> Slot:
+    def _share(self, k: int, d: int) -> DeviceShare:
         demands = self._snapshot.demands.arrays
         memory, core = memory_needed(self._fleet, demands, k, d), core_needed(self._fleet, demands, k, d)
-        there = self.device_capacity(d)
-        alone = core == WHOLE_MILLI == there.core_milli
-        return Slot(int(memory), int(core), there.slots if alone else 1)
+        capacity = self.device_capacity(d)
+        whole_device = core == WHOLE_MILLI == capacity.core_milli
+        return DeviceShare(int(memory), int(core), capacity.slots if whole_device else 1)

@@ -1,4 +1,4 @@
-"""The solver, in a process of its own: OR-Tools and highspy cannot be loaded into one process."""
+"""Client of the solver process. OR-Tools and highspy cannot be loaded into one process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sys
 from importlib.util import find_spec
 
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.learning.packing.programme import Effort, Programme, Solution
+from seaway.learning.packing.integer_program import Effort, IntegerProgram, Solution
 
 SOLVER = "seaway.learning.packing.cp_sat"
-"""The module that the process runs; it is not imported here."""
+"""Module of the process. It is not imported here."""
 
 
-def solve(programme: Programme, effort: Effort) -> Solution:
-    """Solve a programme.
+def solve(program: IntegerProgram, effort: Effort) -> Solution:
+    """Solve an integer program.
 
     The solver process starts each time, which takes about half a second, and ends with its parent.
 
@@ -33,10 +33,10 @@ def solve(programme: Programme, effort: Effort) -> Solution:
         raise RejectedError("packing needs OR-Tools: pip install 'seaway[learn]'")
     done = subprocess.run(
         [sys.executable, "-P", "-m", SOLVER],
-        input=pickle.dumps((programme, effort)),
+        input=pickle.dumps((program, effort)),
         stdout=subprocess.PIPE,
         check=False,
-        process_group=0,  # ^C is for this process, which then ends the other
+        process_group=0,  # Ctrl-C reaches this process only, which then ends the other
     )
     if done.returncode:
         raise UnavailableError(f"the packing solver {_ended(done.returncode)}; try again")
@@ -47,5 +47,5 @@ def solve(programme: Programme, effort: Effort) -> Solution:
 
 
 def _ended(code: int) -> str:
-    """Say how the process ended, a clause."""
+    """Describe the end of the process in one clause."""
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit code {code}"

@@ -17,7 +17,7 @@ from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.learning.instances.instance import Instance, read_instances
-from seaway.learning.packing.packing import PackingState, Seat, Step, packed
+from seaway.learning.packing.packing import Assignment, PackingState, Progress, replayed
 from seaway.learning.packing.search import Search, best_packing
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
@@ -27,7 +27,7 @@ SHARED = Path(__file__).resolve().parents[5] / "shared"
 
 
 def small(**figures: Any) -> Job:  # noqa: ANN401  # what `job` takes
-    """Ask for some of one device of 10 GB."""
+    """Return a job with a slice of a device of 10 GB."""
     defaults = {"gpus": 1, "gpu_memory_mib": 1_000, "gpu_milli": 100}
     return job("job", **{**defaults, **figures})
 
@@ -113,7 +113,7 @@ def test_jobs_without_cores_go_first() -> None:
     assert packing.placed[0].job == "job-2"
 
 
-def test_what_no_solver_is_asked_about_is_searched() -> None:
+def test_problems_that_are_not_additive_are_searched() -> None:
     """Jobs that want a device for themselves are packed too."""
     jobs = [small(exclusive=True), *(small(gpu_memory_mib=5_000) for _ in range(3))]
     packing = best_packing(named(jobs, fleet(ten_gb(2))), seconds=1)
@@ -121,7 +121,7 @@ def test_what_no_solver_is_asked_about_is_searched() -> None:
 
 
 def test_same_seed_same_packing() -> None:
-    """With one worker the same seed gives the same packing."""
+    """With one worker, the same seed gives the same packing."""
     jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
     problem = named(jobs, fleet(ten_gb(2), ten_gb(1)))
     assert best_packing(problem, 1, seed=3) == best_packing(problem, 1, seed=3)
@@ -142,34 +142,34 @@ def test_effort_is_counted_in_tries() -> None:
 
 
 class Counted(PackingState):
-    """Counts how often jobs are packed again."""
+    """State that counts calls of `add`."""
 
     tries = 0
 
-    def put(self, order: Sequence[int]) -> list[int]:
+    def add(self, order: Sequence[int]) -> list[int]:
         """Count, and pack."""
         self.tries += 1
-        return super().put(order)
+        return super().add(order)
 
 
 def test_reported_on_the_way() -> None:
-    """A user who listens observes of more and more jobs, and of the end."""
+    """The listener gets the increasing number of jobs, and the end."""
     jobs = [small(gpu_memory_mib=1_000 + 370 * at % 5_000, gpu_milli=100 + 130 * at % 700) for at in range(20)]
-    steps: list[Step] = []
+    steps: list[Progress] = []
     packing = best_packing(named(jobs, fleet(ten_gb(2), ten_gb(1))), 1, listener=steps.append)
     assert [step.count for step in steps] == sorted(step.count for step in steps)
-    assert steps[-1] == Step(packing.count, packing.bound, 1.0)
+    assert steps[-1] == Progress(packing.count, packing.bound, 1.0)
 
 
-def test_what_does_not_fit_is_no_packing() -> None:
-    """Where two jobs want the same room, the engine refuses to book it."""
+def test_assignments_that_do_not_fit_are_rejected() -> None:
+    """The engine rejects a second job on an allocated device."""
     jobs = [small(gpu_memory_mib=6_000), small(gpu_memory_mib=6_000)]
     with pytest.raises(InvariantError, match="job-1"):
-        packed(named(jobs, fleet(ten_gb())), {0: Seat(0, (0,)), 1: Seat(0, (0,))}, bound=2)
+        replayed(named(jobs, fleet(ten_gb())), {0: Assignment(0, (0,)), 1: Assignment(0, (0,))}, bound=2)
 
 
 def test_jobs_of_several_replicas_are_rejected() -> None:
-    """A user who asks for a packing of jobs with several replicas is reported which job that is."""
+    """The error names the job with several replicas."""
     with pytest.raises(RejectedError, match="job-0"):
         best_packing(named([job(replicas=2)], fleet(node())), seconds=1)
 
@@ -177,15 +177,15 @@ def test_jobs_of_several_replicas_are_rejected() -> None:
 @pytest.mark.shared
 @pytest.mark.slow
 def test_benchmark_is_packed_well() -> None:
-    """Of 220 jobs that ask for more than there is, 195 are in soon, and no device or node has more than it holds."""
+    """Of 220 jobs that request more than the capacity, 195 are placed soon, and no device or node is over capacity."""
     (instance,) = read_instances([SHARED / "benchmarks" / "placement-16x4-seed3"])
     packing = best_packing(instance, seconds=2)
     assert 195 <= packing.count <= packing.bound <= 203
-    assert not overbooked(instance, packing.placed)
+    assert not over_capacity(instance, packing.placed)
 
 
-def overbooked(instance: Instance, placed: Sequence[Placement]) -> list[str]:
-    """Add up, without the engine, what is in; return who has more than it holds."""
+def over_capacity(instance: Instance, placed: Sequence[Placement]) -> list[str]:
+    """Return nodes and devices over capacity, computed without the engine."""
     asked = {each.name: each.demand.request for each in instance.jobs}
     assert len({each.job for each in placed}) == len(placed)
     cpu, memory = defaultdict[str, int](int), defaultdict[str, int](int)

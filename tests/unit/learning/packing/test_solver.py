@@ -1,4 +1,4 @@
-"""The process that solves programmes."""
+"""The process that solves integer programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.packing import solver
-from seaway.learning.packing.programme import Effort, Programme
+from seaway.learning.packing.integer_program import Effort, IntegerProgram
 from seaway.learning.packing.solver import solve
 
 EFFORT = Effort(seconds=1.0, workers=1, seed=0)
@@ -41,50 +41,50 @@ for name in sys.argv[1:]:
 """
 
 
-def knapsack() -> Programme:
-    """Ask how many things of sizes 3 and 5 fit into 14, of each four at most."""
-    programme = Programme()
-    small, large = programme.add_variable(4), programme.add_variable(4)
-    programme.limit([(3, small), (5, large)], 14)
-    programme.goal = [small, large]
-    return programme
+def knapsack() -> IntegerProgram:
+    """Return a knapsack of size 14 for up to four items each of sizes 3 and 5."""
+    program = IntegerProgram()
+    small, large = program.add_variable(4), program.add_variable(4)
+    program.add_constraint([(3, small), (5, large)], 14)
+    program.objective = [small, large]
+    return program
 
 
 @needs_ortools
 def test_the_largest_sum_is_found_and_proven() -> None:
-    """Four things of size 3 fit, and no fifth of either size."""
+    """Four items of size 3 fit, and no fifth one."""
     solution = solve(knapsack(), EFFORT)
     assert (solution.values, solution.bound) == ((4, 0), 4)
 
 
 @needs_ortools
-def test_lower_limits_are_stored() -> None:
-    """A sum that has to reach something does, though more would fit without."""
-    programme = knapsack()
-    programme.limit([(1, 1)], 4, least=2)
-    solution = solve(programme, EFFORT)
+def test_lower_bounds() -> None:
+    """A lower bound holds even if the objective is smaller with it."""
+    program = knapsack()
+    program.add_constraint([(1, 1)], 4, lower=2)
+    solution = solve(program, EFFORT)
     assert (solution.values, solution.bound) == ((1, 2), 3)
 
 
 @needs_ortools
 def test_without_a_solution_there_are_no_values() -> None:
-    """Limits that nothing keeps leave no values."""
-    programme = knapsack()
-    programme.limit([(1, 0)], 4, least=5)
-    assert solve(programme, EFFORT).values is None
+    """Contradictory constraints leave no values."""
+    program = knapsack()
+    program.add_constraint([(1, 0)], 4, lower=5)
+    assert solve(program, EFFORT).values is None
 
 
 @needs_ortools
-def test_errors_return() -> None:
-    """Anything that the solver raises is raised here."""
-    programme = knapsack()
-    programme.goal = [7]
+def test_errors_of_the_solver_are_raised() -> None:
+    """An exception of the solver is raised in the client."""
+    program = knapsack()
+    program.objective = [7]
     with pytest.raises(IndexError):
-        solve(programme, EFFORT)
+        solve(program, EFFORT)
 
 
-def test_without_ortools_it_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where OR-Tools is missing, one line names the extra."""
+def test_missing_ortools_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without OR-Tools, the error names the extra."""
     monkeypatch.setitem(sys.modules, "ortools", None)
     with pytest.raises(RejectedError, match=r"pip install 'seaway\[learn\]'"):
         solve(knapsack(), EFFORT)
@@ -92,7 +92,7 @@ def test_without_ortools_it_is_reported_what_to_install(monkeypatch: pytest.Monk
 
 @needs_ortools
 def test_a_solver_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A process that is killed, as for want of memory, fails the one solution that it was asked for."""
+    """A killed process, for example without memory, fails its solution only."""
     (tmp_path / "dies.py").write_text("import os; os.kill(os.getpid(), 9)", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(solver, "SOLVER", "dies")
@@ -102,7 +102,7 @@ def test_a_solver_that_dies_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @needs_ortools
 def test_files_where_it_starts_do_not_matter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A file of the user's that has the name of a module is not taken for it."""
+    """A file in the working directory with the name of a module is not imported."""
     (tmp_path / "pickle.py").write_text("raise SystemExit(1)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert solve(knapsack(), EFFORT).bound == 4
