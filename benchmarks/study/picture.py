@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seaway.cli.learning.pictures import figure_of, plot_band, save
-from seaway.learning.evaluation.statistics import course_of
+from seaway.learning.evaluation.statistics import learning_curve
 
 COLUMNS = 2
 """Number of panels per row."""
@@ -27,9 +27,9 @@ def draw(files: Mapping[str, Mapping[str, Sequence[Path]]], path: Path) -> list[
         axes.remove()
     for axes, (effect, values) in zip(panels, files.items(), strict=False):
         for at, (value, each) in enumerate(values.items()):
-            course = course_of(each)
-            if course:
-                plot_band(axes, course.episode, course.reward, value, at)
+            curve = learning_curve(each)
+            if curve:
+                plot_band(axes, curve.episode, curve.reward, value, at)
         axes.set_title(effect, loc="left", fontsize="medium")
         axes.set_xlabel("episode")
         axes.set_ylabel("reward of an episode")

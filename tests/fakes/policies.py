@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seaway.learning.policies.file import Level, Manifest, PolicyFile, Trial
 from seaway.learning.policies.onnx_message import model_class
-from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Shapes, shapes_of
+from seaway.learning.policies.session import JOB_FEATURES, NODE_FEATURES, Shapes, shapes_of
 
 OPSET = 18
 TRIALS = 3
@@ -48,8 +48,8 @@ def node_policy(name: str = "tiny", *, seed: int = 0) -> PolicyFile:
     manifest = Manifest(name, "pilot", Level.NODE, 1, "", says="weights by lot", made_by="a test")
     random = np.random.default_rng(seed)
     weights: dict[str, NDArray[Any]] = {
-        "w": random.normal(size=(NODE_FIGURES, 1)).astype(np.float32),
-        "v": random.normal(size=(JOB_FIGURES, 1)).astype(np.float32),
+        "w": random.normal(size=(NODE_FEATURES, 1)).astype(np.float32),
+        "v": random.normal(size=(JOB_FEATURES, 1)).astype(np.float32),
         "flat": np.array([-1]),
     }
     operators: list[Operator] = [
@@ -60,7 +60,7 @@ def node_policy(name: str = "tiny", *, seed: int = 0) -> PolicyFile:
     model = make_model(shapes_of(manifest), weights, operators)
     trials = []
     for count in range(1, TRIALS + 1):
-        nodes, job = random.random((count, NODE_FIGURES), np.float32), random.random(JOB_FIGURES, np.float32)
+        nodes, job = random.random((count, NODE_FEATURES), np.float32), random.random(JOB_FEATURES, np.float32)
         outputs = {"scores": (nodes @ weights["w"])[:, 0], "wait": job @ weights["v"]}
         trials.append(Trial({"nodes": nodes, "job": job}, outputs))
     return policy_file(manifest, model, trials)

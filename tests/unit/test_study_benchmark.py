@@ -16,7 +16,7 @@ from seaway.learning.evaluation.summary import Row, summarise
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.table import EpisodeTable
-from seaway.learning.training.listener import Evaluated, Plan, Play
+from seaway.learning.training.listener import EpisodeResult, Evaluation, Plan
 from seaway.learning.training.listener import Row as Episode
 
 FINISHES = """
@@ -39,8 +39,8 @@ def write_episodes(path: Path, rewards: list[float], placed: int = 5) -> None:
     table = EpisodeTable(path)
     table.begins(Plan(path.parent, "ddpg", len(rewards)))
     for at, reward in enumerate(rewards, 1):
-        found = Evaluated(9, placed, 0, 0.0, 0.0) if at == len(rewards) else None
-        table.played(Episode(at, Play("a", reward, 9, 4, 0, 5, None, None, 2.0), found))
+        found = Evaluation(9, placed, 0, 0.0, 0.0) if at == len(rewards) else None
+        table.played(Episode(at, EpisodeResult("a", reward, 9, 4, 0, 5, None, None, 2.0), found))
 
 
 def finished(each: Training, rewards: list[float]) -> None:

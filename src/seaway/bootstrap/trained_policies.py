@@ -15,7 +15,7 @@ from seaway.learning.policies.choice import Learned
 from seaway.learning.policies.file import Level, PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
 from seaway.learning.policies.make import joined_version, make_learned, make_plugin, make_unusable
-from seaway.learning.policies.monitor import Counts, Limits, Unwatched, Watch
+from seaway.learning.policies.monitor import Counts, Limits, NullWatch, Watch
 from seaway.learning.policies.session import Session
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.policies.registry import (
@@ -125,7 +125,7 @@ class Trained:
 
     def unwatched(self, name: str, options: PolicyOptions) -> Profile:
         """Create the form of a policy for queues, whose decisions are not observed; raises as `make`."""
-        return in_queues(self.make(name, options, Unwatched()), options)
+        return in_queues(self.make(name, options, NullWatch()), options)
 
     def forget(self, name: str) -> None:
         """Remove the cached models of a policy, since its name may now refer to another policy."""

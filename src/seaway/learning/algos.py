@@ -62,7 +62,7 @@ class Algo:
     needs: Sequence[str] = NEEDED
 
 
-def baseline(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # the settings of any rival
+def baseline(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # settings of any algorithm
     """Return the entry of an algorithm of Stable-Baselines3."""
     return Algo(f"{says} of Stable-Baselines3", BASELINES, defaults, needs=(*NEEDED, "stable_baselines3"))
 

@@ -1,4 +1,4 @@
-"""TD3, SAC, PPO and DDPG of Stable-Baselines3 as they learn in a run."""
+"""Learners of TD3, SAC, PPO and DDPG of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ from seaway.learning.settings import (
     SacSettings,
     Td3Settings,
 )
-from seaway.learning.training.clusters import Clusters, play_of
-from seaway.learning.training.learner import Decider, State, check_finite
-from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.clusters import ClusterEnvs, episode_result
+from seaway.learning.training.learner import State, TrainedActor, check_finite
+from seaway.learning.training.listener import EpisodeResult, Listener
 from seaway.scheduling.arrays import Float32
 
 
 class BaselineEnv(gymnasium.Env):
-    """A `ClusterEnv` of one instance after the other, which notes how episodes went.
+    """`ClusterEnv` that changes the instance with each episode, and records the results.
 
     Parameters
     ----------
-    clusters
-        What begins episodes.
+    envs
+        Environments of the instances.
 
     Attributes
     ----------
     episode
-        Number of the episode that runs, from 0.
-    ended
-        Episodes that ended since a user last took them out.
+        Number of the running episode, from 0.
+    results
+        Results of completed episodes; the caller removes them.
     """
 
-    def __init__(self, clusters: Clusters) -> None:
-        self._clusters = clusters
-        self._env: ClusterEnv = clusters.each()[0]
+    def __init__(self, envs: ClusterEnvs) -> None:
+        self._envs = envs
+        self._env: ClusterEnv = envs.each()[0]
         self.observation_space = self._env.observation_space
         self.action_space = self._env.action_space
         self.episode = 0
-        self.ended: list[Play] = []
+        self.results: list[EpisodeResult] = []
         self._actions: list[float] = []
         self._reward = 0.0
         self._start_s = time.perf_counter()
 
     @property
-    def certain(self) -> int:
-        """Number of steps more the episode has at least: every job is decided once, a job that waits more often."""
+    def min_steps(self) -> int:
+        """Minimum number of remaining steps of the episode: one per job, more for jobs that wait."""
         return max(len(self._env.episode.queue) - len(self._actions), 1)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Float32, dict[str, Any]]:  # noqa: ANN401
-        """Begin the next episode; after `restore`, be where it was left."""
+        """Start the next episode; after `restore`, continue the restored one."""
         super().reset(seed=seed)
-        self._env, observation = self._clusters.begin(self.episode)
+        self._env, observation = self._envs.begin(self.episode)
         self._reward, self._start_s = 0.0, time.perf_counter()
         for action in self._actions:
             observation, reward, _, _, _ = self._env.step(np.array([action], np.float32))
@@ -74,42 +74,44 @@ class BaselineEnv(gymnasium.Env):
         return observation, {}
 
     def step(self, action: Float32) -> tuple[Float32, float, bool, bool, dict[str, Any]]:
-        """Decide the job at hand."""
+        """Decide about the current job."""
         check_finite(float(action[0]))
         observation, reward, ended, _, info = self._env.step(action)
         self._actions.append(float(action[0]))
         self._reward += reward
         if ended:
             seconds = time.perf_counter() - self._start_s
-            self.ended.append(play_of(self._env.episode.instance.name, self._reward, info["outcome"], seconds, {}))
+            self.results.append(
+                episode_result(self._env.episode.instance.name, self._reward, info["outcome"], seconds, {})
+            )
             self.episode += 1
             self._actions = []
         return observation, reward, ended, False, {}
 
     def state(self) -> State:
-        """Return where it is: the number of the episode, and what was done in it."""
+        """Return the number of the episode and its actions so far."""
         return {"episode": self.episode, "actions": list(self._actions)}
 
     def restore(self, state: State) -> None:
-        """Be there at the next reset."""
+        """Continue at the state with the next reset."""
         self.episode, self._actions = state["episode"], list(state["actions"])
-        self._env, _ = self._clusters.begin(self.episode)
+        self._env, _ = self._envs.begin(self.episode)
 
 
-class Straight(nn.Module):
-    """The actor of TD3 and DDPG, as it is."""
+class DeterministicActor(nn.Module):
+    """Actor of TD3 and DDPG."""
 
     def __init__(self, model: Any) -> None:  # noqa: ANN401  # SB3's models
         super().__init__()
         self.actor = model.policy.actor
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Choose an action for each observation."""
+        """Return an action for each observation."""
         return self.actor(observation)
 
 
-class Middle(nn.Module):
-    """The middle of what SAC draws from."""
+class SquashedMeanActor(nn.Module):
+    """Mean of the squashed Gaussian of SAC."""
 
     def __init__(self, model: Any) -> None:  # noqa: ANN401
         super().__init__()
@@ -117,12 +119,12 @@ class Middle(nn.Module):
         self.features, self.latent, self.mean = actor.features_extractor, actor.latent_pi, actor.mu
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Choose an action for each observation."""
+        """Return an action for each observation."""
         return torch.tanh(self.mean(self.latent(self.features(observation))))
 
 
-class Clipped(nn.Module):
-    """The middle of what PPO draws from, where actions end."""
+class ClippedMeanActor(nn.Module):
+    """Mean of the Gaussian of PPO, clipped to the range of actions."""
 
     def __init__(self, model: Any) -> None:  # noqa: ANN401
         super().__init__()
@@ -131,18 +133,20 @@ class Clipped(nn.Module):
         self.latent = policy.mlp_extractor.policy_net
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Choose an action for each observation."""
+        """Return an action for each observation."""
         return torch.clamp(self.mean(self.latent(self.features(observation))), -1.0, 1.0)
 
 
 def actor_of(model: Any) -> nn.Module:  # noqa: ANN401
-    """Return what decides in a model; it learns as the model does."""
-    kind: type[nn.Module] = {"PPO": Clipped, "SAC": Middle}.get(type(model).__name__, Straight)
+    """Return the deterministic policy of a model. It shares the weights of the model."""
+    kind: type[nn.Module] = {"PPO": ClippedMeanActor, "SAC": SquashedMeanActor}.get(
+        type(model).__name__, DeterministicActor
+    )
     return kind(model).eval()
 
 
 def make_model(settings: object, env: BaselineEnv, seed: int) -> Any:  # noqa: ANN401  # SB3's models
-    """Make a model by the kind of its settings; it runs on the CPU, where runs can be repeated."""
+    """Return a model for settings. It uses the CPU, where runs are reproducible."""
     if isinstance(settings, PpoSettings):
         return _ppo(settings, env, seed)
     if isinstance(settings, Td3Settings):
@@ -195,16 +199,16 @@ def _ppo(settings: PpoSettings, env: BaselineEnv, seed: int) -> Any:  # noqa: AN
 
 
 def make(run: Run, instances: Sequence[Instance]) -> BaselineLearner:
-    """Make what learns, see `algos`."""
-    return BaselineLearner(run, Clusters(run, instances))
+    """Return the learner of a run; see `algos`."""
+    return BaselineLearner(run, ClusterEnvs(run, instances))
 
 
 class BaselineLearner:
-    """A model of Stable-Baselines3, which learns by its own `learn`, a little at a time."""
+    """Learner with a model of Stable-Baselines3, which calls `learn` for one episode at a time."""
 
-    def __init__(self, run: Run, clusters: Clusters) -> None:
-        self._clusters = clusters
-        self._env = BaselineEnv(clusters)
+    def __init__(self, run: Run, envs: ClusterEnvs) -> None:
+        self._envs = envs
+        self._env = BaselineEnv(envs)
         self.model = make_model(run.learner, self._env, run.settings.seed)
         self._logger = Logger(folder=None, output_formats=[])
         self.model.set_logger(self._logger)
@@ -212,46 +216,46 @@ class BaselineLearner:
         self._pooled = hasattr(self.model, "replay_buffer")
 
     def prepare(self, listener: Listener) -> None:
-        """Do nothing: rivals have no expert."""
+        """Do nothing: there is no expert."""
 
-    def plays(self) -> Iterator[Sequence[Play]]:
-        """Learn: those with a pool an episode an item, PPO what ended until its next update."""
+    def train(self) -> Iterator[Sequence[EpisodeResult]]:
+        """Train. Each item has one episode, and with PPO all episodes until its next update."""
         while True:
-            steps = self._env.certain if self._pooled else 1  # PPO plays until its next update in any case
+            steps = self._env.min_steps if self._pooled else 1  # PPO always plays until its next update
             self._learn(steps)
-            if self._env.ended:
-                ended, self._env.ended = self._env.ended, []
-                yield [replace(play, figures=self._figures()) for play in ended]
+            if self._env.results:
+                results, self._env.results = self._env.results, []
+                yield [replace(result, figures=self._losses()) for result in results]
 
-    def evaluate(self) -> Sequence[Play]:
+    def evaluate(self) -> Sequence[EpisodeResult]:
         """Play every instance once, without noise."""
-        return self._clusters.evaluate(self._choose)
+        return self._envs.evaluate(self._choose)
 
     def state(self) -> State:
-        """Return model and environment."""
+        """Return the state of model and environment."""
         return {"model": state_of(self.model), "env": self._env.state()}
 
     def restore(self, state: State) -> None:
-        """Take up model and environment."""
+        """Restore the state of model and environment."""
         restore(self.model, state["model"])
         self._env.restore(state["env"])
 
     def weights(self) -> State:
-        """Return those of the actor."""
+        """Return the weights of the actor."""
         return dict(self._actor.state_dict())
 
-    def wear(self, weights: State) -> None:
-        """Take over those of an actor."""
+    def load_weights(self, weights: State) -> None:
+        """Set the weights of the actor."""
         self._actor.load_state_dict(weights)
 
-    def decider(self) -> Decider:
+    def trained_actor(self) -> TrainedActor:
         """Return the actor."""
-        return self._clusters.decider(self._actor, self._choose)
+        return self._envs.trained_actor(self._actor, self._choose)
 
     def _learn(self, steps: int) -> None:
         try:
             self.model.learn(steps, reset_num_timesteps=False, log_interval=None)
-        except ValueError:  # torch draws from nothing that is not a number, and says so at length
+        except ValueError:  # torch cannot sample from NaN
             for weights in self.model.policy.parameters():
                 check_finite(float(weights.detach().sum()))
             raise
@@ -260,10 +264,10 @@ class BaselineLearner:
         with torch.inference_mode():
             return float(self._actor(torch.from_numpy(observation)[None])[0, 0])
 
-    def _figures(self) -> Mapping[str, float]:
-        """Return what the model last noted of its updates."""
-        noted = self._logger.name_to_value
-        return {name.removeprefix("train/"): float(value) for name, value in noted.items() if "loss" in name}
+    def _losses(self) -> Mapping[str, float]:
+        """Return the losses of the last update by name."""
+        logged = self._logger.name_to_value
+        return {name.removeprefix("train/"): float(value) for name, value in logged.items() if "loss" in name}
 
 
 COUNTS = ("num_timesteps", "_n_updates", "_episode_num")
@@ -271,7 +275,7 @@ POOL = ("observations", "next_observations", "actions", "rewards", "dones", "tim
 
 
 def state_of(model: Any) -> State:  # noqa: ANN401  # SB3's models
-    """Return all that a model needs to go on, between two calls of its `learn`."""
+    """Return the state of a model between two calls of `learn`."""
     state: State = {
         "networks": model.get_parameters(),
         "counts": {name: getattr(model, name) for name in COUNTS},
@@ -286,7 +290,7 @@ def state_of(model: Any) -> State:  # noqa: ANN401  # SB3's models
 
 
 def restore(model: Any, state: State) -> None:  # noqa: ANN401
-    """Have a model of the same settings go on there."""
+    """Restore the state of a model with equal settings."""
     model.set_parameters(state["networks"], exact_match=True, device="cpu")
     for name, count in state["counts"].items():
         setattr(model, name, count)
@@ -303,7 +307,7 @@ def restore(model: Any, state: State) -> None:  # noqa: ANN401
 
 
 def _random(model: Any) -> State:  # noqa: ANN401
-    drawn: dict[str, Any] = dict(np.random.get_state(legacy=False))  # noqa: NPY002  # what SB3 draws from
+    drawn: dict[str, Any] = dict(np.random.get_state(legacy=False))  # noqa: NPY002  # the generator of SB3
     return {
         "torch": torch.get_rng_state(),
         "numpy": drawn,

@@ -73,8 +73,8 @@ def _record(actor: torch.nn.Module, shapes: Shapes, inputs: Inputs) -> Trial:
         with torch.inference_mode():
             answer = actor(*(_tensor(actor, each) for each in given.values()))
     except (RuntimeError, TypeError) as error:
-        asked = ", ".join(f"{name}{each.shape}" for name, each in given.items())
-        raise RejectedError(f"the actor does not accept the inputs of its level, {asked}: {error}") from error
+        shapes_text = ", ".join(f"{name}{each.shape}" for name, each in given.items())
+        raise RejectedError(f"the actor does not accept the inputs of its level, {shapes_text}: {error}") from error
     answers = answer if isinstance(answer, tuple) else (answer,)
     names = [each.name for each in shapes.outputs]
     if len(answers) != len(names):
@@ -95,10 +95,10 @@ def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
         {number: dims[axis] for number, axis in enumerate(each.shape) if isinstance(axis, str)}
         for each in shapes.inputs
     )
-    with _quiet(), _refusing():
+    with _quiet(), _reported():
         program = torch.onnx.export(
             actor,
-            tuple(_tensor(actor, _not_alone(example[each.name], each.shape)) for each in shapes.inputs),
+            tuple(_tensor(actor, _repeat_single(example[each.name], each.shape)) for each in shapes.inputs),
             input_names=[each.name for each in shapes.inputs],
             output_names=[each.name for each in shapes.outputs],
             dynamic_shapes=dynamic if dims else None,
@@ -106,10 +106,10 @@ def _model(actor: torch.nn.Module, shapes: Shapes, example: Inputs) -> bytes:
             dynamo=True,
             verbose=False,
         )
-    return _bare(program.model_proto, shapes)
+    return _strip(program.model_proto, shapes)
 
 
-def _not_alone(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[np.float32]:
+def _repeat_single(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[np.float32]:
     """Repeat values along dynamic axes of length 1, because torch would export these lengths as constants."""
     for number, axis in enumerate(shape):
         if isinstance(axis, str) and values.shape[number] == 1:
@@ -117,7 +117,7 @@ def _not_alone(values: NDArray[np.float32], shape: tuple[Any, ...]) -> NDArray[n
     return values
 
 
-def _bare(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
+def _strip(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
     """Retain operators, weights, inputs and outputs; remove metadata with paths of this machine."""
     import onnx
     from onnx import numpy_helper
@@ -143,7 +143,7 @@ def _bare(model: Any, shapes: Shapes) -> bytes:  # noqa: ANN401
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _reported() -> Iterator[None]:
     """Convert errors of torch's exporter to one line."""
     try:
         yield
@@ -155,13 +155,13 @@ def _refusing() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress warnings of torch's exporter about optional packages and deprecations."""
-    speaker = logging.getLogger("torch.onnx")
-    before = speaker.level
-    speaker.setLevel(logging.ERROR)
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", FutureWarning)
             yield
     finally:
-        speaker.setLevel(before)
+        logger.setLevel(before)

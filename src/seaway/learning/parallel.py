@@ -187,7 +187,7 @@ class _Worker:
         with suppress(ConnectionError):  # it died, and `result` reports it
             self.pipe.send_bytes(pickle.dumps((task, item)))
 
-    def result(self) -> Any:  # noqa: ANN401  # whatever the task returns
+    def result(self) -> Any:  # noqa: ANN401  # any result of a task
         """Return the result of its item, or raise the exception of the task.
 
         Raises
@@ -239,12 +239,12 @@ def _serve(pipe: Connection) -> None:
             pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
-def _answer(asked: bytes) -> bytes:
+def _answer(request: bytes) -> bytes:
     """Run one task; return a pickle of its success, and of its result or exception."""
     try:
-        task, item = pickle.loads(asked)
+        task, item = pickle.loads(request)
         return pickle.dumps((True, task(item)))
-    except Exception as error:  # noqa: BLE001  # it is raised where the work was given
+    except Exception as error:  # noqa: BLE001  # the parent raises it
         error.add_note("".join(traceback.format_exception(error)))
         return pickle.dumps((False, error))
 
@@ -254,7 +254,7 @@ LOCAL = "local"
 
 LOOPBACK = "127.0.0.1"
 
-# Read when Ray is loaded: nothing is reported to anybody, and a busy machine gets its time to start.
+# Ray reads them on import: no usage statistics, and a longer timeout for its start.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
 
@@ -319,7 +319,7 @@ class OverRay:
                 ray.init(LOCAL, num_cpus=self._workers, include_dashboard=False, _node_ip_address=LOOPBACK, **quiet)
             else:
                 ray.init(address=self._address, **quiet)
-        except Exception as error:  # noqa: BLE001  # Ray raises whatever comes to hand, bare ones too
+        except Exception as error:  # noqa: BLE001  # Ray raises exceptions of any class
             raise UnavailableError(f"no Ray cluster answers at {self._address!r}: {error}") from None
         try:
             yield

@@ -88,9 +88,9 @@ class DdpgSettings:
         Number of bins closest to the actor's action, from which the critic chooses the best. With 1 the actor decides
         alone. With 0 these are all bins; the actor is not used, and only trained with a discount. Unpublished.
     figures
-        Numbers in each token of the attention: 4 of each cluster and of the job, 8 with the network's.
+        Number of features of a cluster and of the job: 4, or 8 with the network.
     expert_share
-        Share beta of each batch from the expert's pool, 0-1; published 0.1. 0 is plain DDPG.
+        Share beta of demonstrations in each batch, 0-1; published 0.1. 0 is plain DDPG.
     batch
         Size of a batch; published 256.
     actor_rate, critic_rate
@@ -98,7 +98,7 @@ class DdpgSettings:
     discount, soft_update
         Gamma and tau; unpublished.
     live_pool, expert_pool
-        Capacity of each pool; unpublished.
+        Capacities of the replay buffers of the agent and of the expert; unpublished.
     noise, noise_end
         Standard deviation of the exploration noise on the action (-1 to 1) in the first and in the last episode;
         unpublished.
@@ -174,24 +174,24 @@ OURS = DdpgSettings()
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """Common settings of algorithms with a pool of transitions.
+    """Common settings of off-policy algorithms.
 
     Attributes
     ----------
     hidden
         Sizes of the hidden layers; published 128-64.
     rate
-        Learning rate of all their networks.
+        Learning rate of all networks.
     batch
-        Transitions of an update.
+        Batch size.
     discount, live_pool
         As in EADE-DDPG.
     soft_update
         Update rate of the target networks.
     warm_up
-        Random steps before the first update.
+        Number of random steps before the first update.
     updates
-        Updates a step.
+        Number of updates per step.
     """
 
     hidden: tuple[int, ...] = OURS.hidden
@@ -206,12 +206,12 @@ class PoolSettings:
 
 @dataclass(frozen=True, slots=True)
 class DdpgBaselineSettings(PoolSettings):
-    """DDPG.
+    """Settings of DDPG of Stable-Baselines3.
 
     Attributes
     ----------
     noise
-        Standard deviation of the exploration noise on the action (-1 to 1); Stable-Baselines3 itself adds none.
+        Standard deviation of the exploration noise on the action (-1 to 1). Stable-Baselines3 has no default.
     """
 
     noise: float = 0.1
@@ -219,14 +219,14 @@ class DdpgBaselineSettings(PoolSettings):
 
 @dataclass(frozen=True, slots=True)
 class Td3Settings(DdpgBaselineSettings):
-    """TD3.
+    """Settings of TD3.
 
     Attributes
     ----------
     actor_delay
-        Updates of the critics for one of the actor.
+        Number of updates of the critics per update of the actor.
     target_noise, target_clip
-        Standard deviation of the noise on actions of the target, and its most.
+        Standard deviation and maximum of the noise on target actions.
     """
 
     actor_delay: int = 2
@@ -236,31 +236,31 @@ class Td3Settings(DdpgBaselineSettings):
 
 @dataclass(frozen=True, slots=True)
 class SacSettings(PoolSettings):
-    """SAC; it works out by itself what entropy is worth."""
+    """Settings of SAC, with automatic tuning of the entropy coefficient."""
 
     rate: float = 3e-4
 
 
 @dataclass(frozen=True, slots=True)
 class PpoSettings:
-    """PPO.
+    """Settings of PPO.
 
     Attributes
     ----------
     hidden, discount
-        As above.
+        As in `PoolSettings`.
     rate
         Learning rate.
     steps
-        Steps that are played between updates.
+        Number of steps per rollout.
     batch, epochs
-        Steps of a part of them, and how often each is learned from.
+        Size of a minibatch, and number of passes over a rollout.
     trace_decay
-        Lambda of the advantages.
+        Lambda of generalised advantage estimation.
     clip
-        How far the chance of an action may change.
+        Clip range of the ratio of probabilities.
     entropy
-        What entropy is worth.
+        Entropy coefficient.
     """
 
     hidden: tuple[int, ...] = OURS.hidden

@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field, RootModel, StringConstraints, TypeAdapter, ValidationError
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.summary import COLUMNS, SAID, Row, summarise
+from seaway.learning.evaluation.summary import COLUMNS, LABELS, Row, summarise
 from seaway.wire.fields import moment
 from seaway.wire.message import Incoming, Shown
 from seaway.wire.reading import read_json, read_value
@@ -166,7 +166,7 @@ def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     for name, text in row.items():
         if not text and name not in ("policy", "instance", "level"):
             continue
-        if name in SAID and name not in ("seed", "trained_on_instance"):
+        if name in LABELS and name not in ("seed", "trained_on_instance"):
             typed[name] = text
             continue
         try:

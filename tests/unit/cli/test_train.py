@@ -17,7 +17,7 @@ from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.runs.folder import RunFolder
-from seaway.learning.training.listener import Plan, Reached, Row
+from seaway.learning.training.listener import Plan, Row, TrainingResult
 from tests.unit.learning.runs.small import evaluated, play, write_instance
 
 APP = make_app()
@@ -146,7 +146,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(
     """The line can be copied; what it learned until then is named where there is something."""
     folder = RunFolder(tmp_path)
     folder.write_config(new_run("ddpg", ["x"], [], {}), {})
-    announce(tmp_path, Reached(37, evaluated(8), 35, "stopped", unfinished=True, policy=policy))
+    announce(tmp_path, TrainingResult(37, evaluated(8), 35, "stopped", unfinished=True, policy=policy))
     assert capsys.readouterr().out.splitlines() == [
         "ddpg stopped after episode 37 of 1000; best: 8 of 10 jobs placed, after episode 35",
         *(["policy:  best.policy, the best until now"] if policy else []),

@@ -11,7 +11,7 @@ import pytest
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import Level, Manifest, write_policy
-from seaway.learning.policies.session import JOB_FIGURES, NODE_FIGURES, Session
+from seaway.learning.policies.session import JOB_FEATURES, NODE_FEATURES, Session
 
 pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("onnxscript", reason="needs seaway[learn]")
@@ -35,7 +35,7 @@ def observations(count: int) -> list[dict[str, Any]]:
 def fleets(*sizes: int) -> list[dict[str, Any]]:
     """Draw what a policy is shown of fleets of so many nodes."""
     return [
-        {"nodes": RANDOM.random((size, NODE_FIGURES), np.float32), "job": RANDOM.random(JOB_FIGURES, np.float32)}
+        {"nodes": RANDOM.random((size, NODE_FEATURES), np.float32), "job": RANDOM.random(JOB_FEATURES, np.float32)}
         for size in sizes
     ]
 
@@ -53,8 +53,8 @@ class Attending(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(2)
-        self.nodes = torch.nn.Linear(NODE_FIGURES, 16)
-        self.job = torch.nn.Linear(JOB_FIGURES, 16)
+        self.nodes = torch.nn.Linear(NODE_FEATURES, 16)
+        self.job = torch.nn.Linear(JOB_FEATURES, 16)
         self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
         self.norm = torch.nn.LayerNorm(16)
         self.score = torch.nn.Linear(16, 1)

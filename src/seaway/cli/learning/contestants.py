@@ -13,7 +13,7 @@ from seaway.bootstrap.trained_policies import own_library
 from seaway.cli.errors import note
 from seaway.cli.learning.replay import policy_list
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import Contestant, heuristic, heuristics, seen_together
+from seaway.learning.evaluation.contestants import Contestant, heuristic, heuristics, joint_training_set
 from seaway.learning.evaluation.trained import from_file, from_run, from_runs, is_run
 from seaway.learning.policies.check import read_policy
 from seaway.learning.policies.file import SUFFIX as TRAINED
@@ -83,7 +83,7 @@ def _from_folder(path: Path) -> list[Contestant]:
 def _of_engine(name: str, level: Level) -> Contestant:
     if name.endswith(PROFILE):
         made = heuristic(Path(name).stem, level, partial(policy_of, name))
-        return replace(made, trained_on=seen_together([each.manifest.config for each in own_files(Path(name))]))
+        return replace(made, trained_on=joint_training_set([each.manifest.config for each in own_files(Path(name))]))
     library = own_library()
     if name in policy_names():
         return heuristic(name, level)

@@ -12,7 +12,7 @@ from seaway.cli.learning.curves import COLOURS, DASHES
 from seaway.domain.errors import RejectedError
 from seaway.learning.evaluation.contestants import Contestant
 from seaway.learning.evaluation.measure import Trial
-from seaway.learning.evaluation.statistics import Band, Course, Estimate, course_of
+from seaway.learning.evaluation.statistics import Band, Estimate, LearningCurve, learning_curve
 from seaway.learning.evaluation.summary import Summary, summarise
 from seaway.learning.instances.instance import Instance
 from seaway.simulation.outcome import CPU, GPU_CORE, GPU_MEMORY, MEMORY, Float64
@@ -60,7 +60,7 @@ def draw_all(
     for each in contestants:
         if each.episodes:
             files.setdefault(each.name, []).append(each.episodes)
-    found = {name: course for name, each in files.items() if (course := course_of(each))}
+    found = {name: curve for name, each in files.items() if (curve := learning_curve(each))}
     return written + (save(training(found), folder / "training") if found else [])
 
 
@@ -126,13 +126,13 @@ def use(used: Mapping[str, Float64], clusters: Sequence[str], title: str) -> Fig
     return figure
 
 
-def training(found: Mapping[str, Course]) -> Figure:
+def training(found: Mapping[str, LearningCurve]) -> Figure:
     """Draw reward and placed jobs over episodes: mean, minimum and maximum of an algorithm's runs."""
     figure = figure_of(12, 4.6)
     panels = figure.subplots(1, 2)
-    for at, (name, course) in enumerate(found.items()):
-        for axes, band in zip(panels, (course.reward, course.placed), strict=True):
-            plot_band(axes, course.episode, band, name, at)
+    for at, (name, curve) in enumerate(found.items()):
+        for axes, band in zip(panels, (curve.reward, curve.placed), strict=True):
+            plot_band(axes, curve.episode, band, name, at)
     for axes, title in zip(panels, ("reward of an episode", "jobs placed in an episode"), strict=True):
         axes.set_title(title, loc="left", fontsize="medium")
         axes.set_xlabel("episode")
@@ -145,7 +145,7 @@ def plot_band(axes: Axes, across: Float64, band: Band, name: str, number: int) -
     colour = COLOURS[number % len(COLOURS)]
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     axes.plot(across, band.mean, label=name, linewidth=1.6, color=colour, linestyle=dash)
-    axes.fill_between(across, band.least, band.most, color=colour, alpha=0.15, linewidth=0)
+    axes.fill_between(across, band.minimum, band.maximum, color=colour, alpha=0.15, linewidth=0)
     _hide_frame(axes)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.margins(x=0)

@@ -24,7 +24,7 @@ from seaway.learning.runs.folder import RunFolder
 from seaway.learning.runs.options import unused
 from seaway.learning.runs.run import resume, train
 from seaway.learning.settings import Run
-from seaway.learning.training.listener import Listener, NullListener, Reached
+from seaway.learning.training.listener import Listener, NullListener, TrainingResult
 
 RUNS = Path("runs")
 """Default folder of runs."""
@@ -82,7 +82,7 @@ class TrainingRequest:
         return [f"{self.where(name)} changes nothing: {why}" for name, why in unused(run.learner, self.given).items()]
 
 
-def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, Reached]:
+def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, TrainingResult]:
     """Train from the start; return the run's folder and its result.
 
     Parameters
@@ -97,7 +97,7 @@ def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], 
     return folder, train(run, folder, watch)
 
 
-def go_on(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, Reached]:
+def go_on(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], None]) -> tuple[Path, TrainingResult]:
     """Continue a run. If there is none, begin it as `begin` does if its options are given."""
     if asked.out is None and asked.algo is None:
         raise RejectedError("name the run to resume: --out runs/...", where="--resume")
@@ -144,7 +144,7 @@ class RunTask:
 class RunResult:
     """Result of a run, or the error that ended it."""
 
-    reached: Reached | None
+    reached: TrainingResult | None
     error: str = ""
 
 

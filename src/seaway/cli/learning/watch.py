@@ -15,7 +15,7 @@ import typer
 
 from seaway.cli.errors import note
 from seaway.learning.runs.folder import RunFolder
-from seaway.learning.training.listener import Evaluated, Plan, Reached, Row
+from seaway.learning.training.listener import Evaluation, Plan, Row, TrainingResult
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -142,11 +142,11 @@ class RunWatch:
     def saved(self, episode: int) -> None:
         """Print nothing for a checkpoint."""
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, reached: TrainingResult) -> None:
         """Print nothing, because `announce` prints the result after the bar is removed."""
 
 
-def announce(folder: Path, reached: Reached) -> None:
+def announce(folder: Path, reached: TrainingResult) -> None:
     """Print the result of a run, and the next commands."""
     run, _ = RunFolder(folder).read_config()
     best = f"{_placed(reached.best)} jobs placed, after episode {reached.best_episode}" if reached.best else "none yet"
@@ -163,9 +163,9 @@ def announce(folder: Path, reached: Reached) -> None:
     typer.echo(f"curves:  tensorboard --logdir {folder}")
 
 
-def _placed(found: Evaluated) -> str:
+def _placed(found: Evaluation) -> str:
     return f"{found.placed} of {found.jobs}"
 
 
-def _variance(found: Evaluated | None) -> str:
+def _variance(found: Evaluation | None) -> str:
     return f", GPU load variance {found.gpu_load_variance:.4f}" if found else ""

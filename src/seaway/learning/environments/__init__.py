@@ -1,6 +1,6 @@
-"""Environments as gymnasium has them, on episodes of the real engine.
+"""Gymnasium environments for episodes of the real engine.
 
-Importing this package registers them, so that gymnasium makes them by name, one or many at once:
+Importing this package registers them, so that gymnasium can create single and vector environments by name:
 
 >>> import gymnasium
 >>> import seaway.learning.environments
@@ -8,8 +8,8 @@ Importing this package registers them, so that gymnasium makes them by name, one
 >>> one = gymnasium.make("seaway/Cluster-v1", source=kind_of("placement"))
 >>> many = gymnasium.make_vec("seaway/Node-v1", num_envs=4, vectorization_mode="sync", source=kind_of("any"))
 
-With ``vectorization_mode="async"`` each has a process of its own. A step takes some 50 microseconds, less than it takes
-to tell another process of it: that pays where a learner is slow with each step, or instances are large.
+With ``vectorization_mode="async"`` each environment has its own process. A step takes about 50 microseconds, less than
+the communication with a process. Processes are useful for slow learners or large instances.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import gymnasium
 
 CLUSTER_ENV, NODE_ENV = "seaway/Cluster-v1", "seaway/Node-v1"
-"""Names for `gymnasium.make`, whose other arguments are those of `ClusterEnv` and `NodeEnv`."""
+"""Identifiers for `gymnasium.make`. Other arguments are those of `ClusterEnv` and `NodeEnv`."""
 
 gymnasium.register(CLUSTER_ENV, "seaway.learning.environments.cluster_env:ClusterEnv")
 gymnasium.register(NODE_ENV, "seaway.learning.environments.node_env:NodeEnv")

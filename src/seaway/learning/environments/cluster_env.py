@@ -14,8 +14,8 @@ from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOpti
 from seaway.learning.instances.instance import Instance
 from seaway.learning.instances.wide import Draw
 from seaway.learning.observing.clusters import (
-    FIGURES,
-    NETWORK_FIGURES,
+    CLUSTER_FEATURES,
+    NETWORK_FEATURES,
     action_of,
     checked,
     choice_of,
@@ -30,18 +30,18 @@ SECONDS_PER_HOUR = 3600
 
 
 class Rewards(NamedTuple):
-    """Rewards of a decision; the defaults are the published ones.
+    """Rewards of decisions. The defaults are the published ones.
 
     Attributes
     ----------
     scale
-        A placement earns ``(score - 1) * scale`` with the score of its cluster, see `cluster_scores`.
+        The reward of a placement is ``(score - 1) * scale`` with the score of its cluster, see `cluster_scores`.
     impossible
-        For a cluster or node where the job does not fit.
+        Reward of a cluster where the job does not fit.
     wait_wrong, wait_right
-        For waiting although, and because, there is something that fits, and nothing.
+        Rewards of waiting if the job fits somewhere, and if it fits nowhere.
     waited_hour
-        Added to a placement for each hour that the job waited before it, with departures; unpublished.
+        Added to the reward of a placement for each hour of waiting, with departures; unpublished.
     """
 
     scale: float = 10.0
@@ -51,14 +51,14 @@ class Rewards(NamedTuple):
     waited_hour: float = 0.0
 
     def of_cluster(self, episode: Episode, c: int) -> float:
-        """Return what placing the job at hand in cluster `c` earns; to be asked before it is placed."""
+        """Return the reward of placing the current job in cluster `c`. Call it before the placement."""
         score = float(cluster_scores(episode)[c])
         if score < 0:
             return self.impossible
         return (score - 1.0) * self.scale + self.waited_hour * episode.waited_s / SECONDS_PER_HOUR
 
     def of_wait(self, episode: Episode) -> float:
-        """Return what waiting with the job at hand earns; to be asked before it waits."""
+        """Return the reward of letting the current job wait. Call it before the decision."""
         return self.wait_wrong if episode.fits else self.wait_right
 
 
@@ -69,13 +69,13 @@ PUBLISHED = Rewards()
 def cluster_scores(episode: Episode) -> Float64:
     """Score each cluster for the current job.
 
-    The score is the share of the cluster in use with the job: the mean over those of CPU, memory, GPU memory and GPU
-    cores that it has. Scores of clusters where the job fits are scaled to 0 for the lowest and 1 for the highest.
+    The score is the used share of the cluster with the job: the mean over CPU, memory, GPU memory and GPU cores, as far
+    as the cluster has them. Scores of feasible clusters are scaled to 0 for the lowest and 1 for the highest.
 
     Returns
     -------
     Float64
-        Shape (C,): -1 where the job does not fit; 1 for all others if they are equal.
+        Shape (C,): -1 for infeasible clusters; 1 for all others if they are equal.
     """
     scores = np.empty(len(episode.snapshot.clusters), np.float64)
     _rank(episode, scores)
@@ -83,7 +83,7 @@ def cluster_scores(episode: Episode) -> Float64:
 
 
 def expert_choice(episode: Episode) -> int:
-    """Return the choice that earns most at once: the first of the clusters with score 1; C to wait when none fits."""
+    """Return the choice with the highest immediate reward: the first cluster with score 1; C to wait."""
     scores = np.empty(len(episode.snapshot.clusters), np.float64)
     best = _rank(episode, scores)
     return best if best >= 0 else len(scores)
@@ -95,82 +95,82 @@ def _rank(episode: Episode, scores: Float64) -> int:
 
 
 Source = Sequence[Instance] | Draw
-"""Some instances, taken in turn, or what draws a new one for each episode."""
+"""Instances in rotation, or a generator that returns a new one for each episode."""
 
 
 class Episodes:
-    """Begins one episode after the other.
+    """Sequence of episodes.
 
     Parameters
     ----------
     source
-        Where the instances come from.
+        Instances, or their generator.
     options
-        Of every episode.
+        Options of all episodes.
     """
 
     def __init__(self, source: Source, options: EpisodeOptions) -> None:
         self._source = source
         self._options = options
-        self._made: dict[int, Episode] = {}
-        self._turn = 0
+        self._episodes: dict[int, Episode] = {}
+        self._next = 0
 
     def begin(self, random: np.random.Generator, seed: int | None) -> Episode:
-        """Return the next episode, at its first job; episodes of given instances are used again.
+        """Return the next episode, reset. Episodes of given instances are reused.
 
         Parameters
         ----------
         random
-            What a new instance is drawn from.
+            Random generator for new instances.
         seed
-            Which of the given instances comes next, modulo their number; None for the one after the last.
+            Number of the next given instance, modulo their number; None for the one after the last.
 
         Raises
         ------
         RejectedError
-            When there are none.
+            When there are no instances.
         """
         if not isinstance(self._source, Sequence):
             return Episode(self._source(random), self._options)
         if not self._source:
             raise RejectedError("no instances")
-        at = (self._turn if seed is None else seed) % len(self._source)
-        self._turn = at + 1
-        if at not in self._made:
-            self._made[at] = Episode(self._source[at], self._options)
+        at = (self._next if seed is None else seed) % len(self._source)
+        self._next = at + 1
+        if at not in self._episodes:
+            self._episodes[at] = Episode(self._source[at], self._options)
         else:
-            self._made[at].reset()
-        return self._made[at]
+            self._episodes[at].reset()
+        return self._episodes[at]
 
 
 Info = dict[str, Any]
 
 Action = int | np.integer[Any] | Float32 | Float64
-"""The number of a bin, or an array with the one number that falls into a bin, shape (1,)."""
+"""Number of a bin, or an array with one number within a bin, shape (1,)."""
 
 
 class ClusterEnv(gymnasium.Env):
     """Environment in which each step decides one job: its cluster, or to wait.
 
     **Observation**: ``Box``, float32, shape (4 C + 4,): the free shares of CPU, memory, GPU memory and GPU cores of
-    each cluster, then the job's request of the four, see `observe`. With `network` shape (8 C + 8,), see
-    `observe_network`. With `fitting` a cluster's shares are those of its nodes that fit the job. At the end the
-    figures are those of no job.
+    each cluster, then the job's requests of the four, see `observe`. With `network` the shape is (8 C + 8,), see
+    `observe_network`. With `fitting`, the shares of a cluster count only nodes that fit the job. After the last job,
+    the features of the job are 0.
 
     **Action**: ``Box(-1, 1, (1,))``, float32, one number in C + 1 bins of equal width. Bin c is cluster c, and the last
-    one waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
+    bin waits. With `discrete` it is ``Discrete(C + 1)``, the number of the bin.
 
-    **Step**: in a cluster the job takes the first node and devices that fit. A cluster where it does not fit loses
-    the job. A job that waits is offered again after the last arrival, `offers` times in all; waiting at the last
+    **Step**: in a cluster, the job gets the first node and devices that fit. A cluster where it does not fit loses
+    the job. A job that waits is offered again after the last arrival, up to `offers` times. Waiting at the last
     offer refuses it.
 
     **Reward**: ``(score - 1) * 10`` for a placement, with the score of `cluster_scores`. It is -50 for a cluster where
     the job does not fit, and for waiting although a cluster fits, and 0 for other waiting. `rewards` has the numbers.
 
-    **Ends**: terminated when every job has been decided permanently; never truncated.
+    **Termination**: terminated when all decisions are permanent; never truncated.
 
-    **Info**: ``legal``, bool, shape (C + 1,): where the job fits; to wait is always legal. Once at the end,
-    ``outcome``, an `Outcome` with all figures.
+    **Info**: ``legal``, bool, shape (C + 1,): the feasible clusters; waiting is always legal. At the end, ``outcome``,
+    an `Outcome` with all figures.
 
     Parameters
     ----------
@@ -180,9 +180,9 @@ class ClusterEnv(gymnasium.Env):
     discrete
         Whether actions are numbers of bins.
     network
-        Whether link figures and bounds are shown.
+        Whether observations include links and the job's bounds on them.
     fitting
-        Whether only free resources on nodes that fit the job are shown.
+        Whether observations count only free resources of nodes that fit the job.
     options
         Offers of jobs.
     rewards
@@ -222,7 +222,7 @@ class ClusterEnv(gymnasium.Env):
         self.action_space = spaces.Discrete(count) if discrete else spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Float32, Info]:
-        """Begin the next episode; with a seed, the first of those that it stands for."""
+        """Start the next episode. A seed selects the instance, or seeds the generator."""
         super().reset(seed=seed)
         self.episode = self._episodes.begin(self.np_random, seed)
         if len(self.episode.snapshot.clusters) != self.clusters:
@@ -231,16 +231,15 @@ class ClusterEnv(gymnasium.Env):
                 "train on instances with the same number",
                 where=self.episode.instance.name,
             )
-        return self._shown(), {"legal": self.action_masks()}
+        return self._observation(), {"legal": self.action_masks()}
 
     def step(self, action: Action) -> tuple[Float32, float, bool, bool, Info]:
-        """Decide the job at hand.
+        """Decide about the current job. Continuous actions are clipped to -1 and 1.
 
         Raises
         ------
         RejectedError
-            When there is no such action: a number that none has, or, not `discrete`, one that is not finite. What lies
-            beyond -1 and 1 counts as these.
+            When a discrete action does not exist, or a continuous one is not finite.
         """
         episode, choice = self.episode, self._choice(action)
         reward = self._reward(choice)
@@ -251,16 +250,16 @@ class ClusterEnv(gymnasium.Env):
         info: Info = {"legal": self.action_masks()}
         if episode.done:
             info["outcome"] = episode.outcome("")
-        return self._shown(), reward, episode.done, False, info
+        return self._observation(), reward, episode.done, False, info
 
     def action_masks(self) -> Mask:
-        """Tell which choices are legal now, shape (C + 1,)."""
+        """Return the legal choices for the current job, shape (C + 1,)."""
         legal = np.ones(self.clusters + 1, np.bool_)
         np.greater_equal(self.episode.first_nodes(), 0, out=legal[:-1])
         return legal
 
     def expert(self) -> tuple[float, float]:
-        """Return the action, a number of a bin or within one, that earns most at once, and what it earns."""
+        """Return the action with the highest immediate reward, and that reward."""
         choice = expert_choice(self.episode)
         return (choice if self._discrete else action_of(choice, self.clusters)), self._reward(choice)
 
@@ -274,13 +273,13 @@ class ClusterEnv(gymnasium.Env):
             return checked(int(action), self.clusters)
         return choice_of(float(action[0]), self.clusters)  # type: ignore[index]
 
-    def _shown(self) -> Float32:
+    def _observation(self) -> Float32:
         return self._observe(self.episode.snapshot, self.episode.line)
 
 
 def _box(clusters: int, *, network: bool) -> spaces.Box:
-    """Return the space of observations: shares, and what a job asks for, which is C at most."""
+    """Return the observation space: shares up to 1, and requests of the job up to C."""
     high = np.ones(observation_size(clusters, network=network), np.float32)
-    job = clusters * (NETWORK_FIGURES if network else FIGURES)
-    high[job : job + FIGURES] = clusters
+    job = clusters * (NETWORK_FEATURES if network else CLUSTER_FEATURES)
+    high[job : job + CLUSTER_FEATURES] = clusters
     return spaces.Box(0.0, high, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Choosing among nodes: the environment of policies that work on any fleet."""
+"""Environment of the node level, for policies that work on any fleet."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gymnasium import spaces
 from seaway.learning.environments.cluster_env import Episodes, Source
 from seaway.learning.episodes.episode import OFFERED_TWICE, Episode, EpisodeOptions
 from seaway.learning.observing.clusters import checked
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver, NodeView
+from seaway.learning.observing.nodes import JOB_FEATURES, NODE_FEATURES, SHORTLIST_SIZE, NodeObserver, NodeView
 from seaway.scheduling.columns import DEMAND_GPU_CORE, DEMAND_GPUS
 from seaway.scheduling.framework import Mask, Scores
 from seaway.scheduling.policies.seaway.plugin import Seaway
 
 Info = dict[str, Any]
-Shown = dict[str, Any]
+Observation = dict[str, Any]
 
 WAIT = SHORTLIST_SIZE
-"""The action that waits."""
+"""Action that waits."""
 
 
 class NodeRewards(NamedTuple):
@@ -30,15 +30,15 @@ class NodeRewards(NamedTuple):
     Attributes
     ----------
     job
-        For each job that is placed.
+        Reward of a placed job.
     card
-        For each whole card's worth of cores that it takes.
+        Reward of each GPU of a placed job, counted by cores.
     impossible
-        For an action without a node.
+        Reward of an action without a node.
     wait_wrong
-        For waiting although something fits.
+        Reward of waiting if the job fits somewhere.
     waited_hour
-        Added to a placement for each hour that the job waited before it, with departures.
+        Added to the reward of a placement for each hour of waiting, with departures.
     """
 
     job: float = 1.0
@@ -48,25 +48,25 @@ class NodeRewards(NamedTuple):
     waited_hour: float = 0.0
 
     def of_placing(self, episode: Episode) -> float:
-        """Return what placing the job at hand earns."""
+        """Return the reward of placing the current job."""
         amounts = episode.snapshot.demands.arrays.amounts[episode.line]
         cards = float(amounts[DEMAND_GPUS] * amounts[DEMAND_GPU_CORE]) / 1000
         return self.job + self.card * cards + self.waited_hour * episode.waited_s / 3600
 
 
 JOBS_PLACED = NodeRewards()
-"""One for each job that is placed."""
+"""Reward of 1 for each placed job."""
 
 
 class NodeEnv(gymnasium.Env):
     """Environment of the node level: each step places one job on a node of a shortlist, or lets it wait.
 
-    **Observation**: a ``Dict``. ``nodes`` is a ``Box``, float32, shape (MOST, FIGURES), with a row per node of the
-    shortlist, padded with zeros. ``job`` is a ``Box``, float32, shape (JOB_FIGURES,), of the job and the fleet.
-    ``legal`` is ``MultiBinary(MOST + 1)``. `seaway.learning.observing.nodes` defines the shortlist and the figures,
-    which do not depend on the number of clusters and nodes. At the end all are 0.
+    **Observation**: a ``Dict``. ``nodes`` is a ``Box``, float32, shape (SHORTLIST_SIZE, NODE_FEATURES), with a row per
+    node of the shortlist, padded with zeros. ``job`` is a ``Box``, float32, shape (JOB_FEATURES,), of the job and the
+    fleet. ``legal`` is ``MultiBinary(SHORTLIST_SIZE + 1)``. `seaway.learning.observing.nodes` defines the shortlist and
+    the features, which do not depend on the number of clusters and nodes. At the end all are 0.
 
-    **Action**: ``Discrete(MOST + 1)``: a row of the shortlist, or MOST to wait.
+    **Action**: ``Discrete(SHORTLIST_SIZE + 1)``: a row of the shortlist, or SHORTLIST_SIZE to wait.
 
     **Step**: the job is placed on the node, on the devices that the policy `seaway` chooses. An illegal action loses
     the job. All nodes of the shortlist are feasible.
@@ -74,9 +74,9 @@ class NodeEnv(gymnasium.Env):
     **Reward**: 1 for a placed job, -1 for a job lost by an illegal action, and 0 for waiting. `rewards` has the
     numbers.
 
-    **Ends**: terminated when every job has been decided permanently; never truncated.
+    **Termination**: terminated when all decisions are permanent; never truncated.
 
-    **Info**: ``legal``, bool, shape (MOST + 1,). Once at the end, ``outcome``, an `Outcome` with all figures.
+    **Info**: ``legal``, bool, shape (SHORTLIST_SIZE + 1,). At the end, ``outcome``, an `Outcome` with all features.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class NodeEnv(gymnasium.Env):
     Attributes
     ----------
     episode
-        The episode that runs.
+        The running episode.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (so gymnasium declares it)
@@ -101,30 +101,30 @@ class NodeEnv(gymnasium.Env):
     ) -> None:
         self._episodes = Episodes(source, options)
         self._rewards = rewards
-        self._eyes: WeakKeyDictionary[Episode, _Eyes] = WeakKeyDictionary()
+        self._observers: WeakKeyDictionary[Episode, _EpisodeObserver] = WeakKeyDictionary()
         self.observation_space = spaces.Dict(
             {
-                "nodes": spaces.Box(-np.inf, np.inf, (SHORTLIST_SIZE, FIGURES), np.float32),
-                "job": spaces.Box(-np.inf, np.inf, (JOB_FIGURES,), np.float32),
+                "nodes": spaces.Box(-np.inf, np.inf, (SHORTLIST_SIZE, NODE_FEATURES), np.float32),
+                "job": spaces.Box(-np.inf, np.inf, (JOB_FEATURES,), np.float32),
                 "legal": spaces.MultiBinary(SHORTLIST_SIZE + 1),
             }
         )
         self.action_space = spaces.Discrete(SHORTLIST_SIZE + 1)
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Shown, Info]:
-        """Begin the next episode; with a seed, the first of those that it stands for."""
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+        """Start the next episode. A seed selects the instance, or seeds the generator."""
         super().reset(seed=seed)
         self.episode = self._episodes.begin(self.np_random, seed)
-        self._look()
-        return self._shown(), {"legal": self.action_masks()}
+        self._update_view()
+        return self._observation(), {"legal": self.action_masks()}
 
-    def step(self, action: int | np.integer[Any]) -> tuple[Shown, float, bool, bool, Info]:
-        """Decide the job at hand.
+    def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, Info]:
+        """Decide about the current job.
 
         Raises
         ------
         RejectedError
-            When there is no action of that number.
+            When the action does not exist.
         """
         episode, at = self.episode, checked(int(action), WAIT)
         if at == WAIT:
@@ -133,44 +133,46 @@ class NodeEnv(gymnasium.Env):
         elif at < len(self._view.nodes):
             n = int(self._view.nodes[at])
             reward = self._rewards.of_placing(episode)
-            episode.place_on_node(n, self._eyes[episode].device_keys(n))
+            episode.place_on_node(n, self._observers[episode].device_keys(n))
         else:
             reward = self._rewards.impossible
             episode.lose()
-        self._look()
+        self._update_view()
         info: Info = {"legal": self.action_masks()}
         if episode.done:
             info["outcome"] = episode.outcome("")
-        return self._shown(), reward, episode.done, False, info
+        return self._observation(), reward, episode.done, False, info
 
     def action_masks(self) -> Mask:
-        """Tell which actions stand for something now, shape (MOST + 1,); at the end none does."""
+        """Return the legal actions, shape (SHORTLIST_SIZE + 1,); none at the end."""
         legal = np.zeros(SHORTLIST_SIZE + 1, np.bool_)
         legal[: len(self._view.nodes)] = True
         legal[WAIT] = not self.episode.done
         return legal
 
-    def _look(self) -> None:
-        """Make the shortlist for the job at hand."""
+    def _update_view(self) -> None:
+        """Compute the shortlist for the current job."""
         if self.episode.done:
-            self._view = NOTHING
-        elif self.episode in self._eyes:
-            self._view = self._eyes[self.episode].view()
+            self._view = EMPTY_VIEW
+        elif self.episode in self._observers:
+            self._view = self._observers[self.episode].view()
         else:
-            eyes = self._eyes[self.episode] = _Eyes(self.episode)
-            self._view = eyes.view()
+            observer = self._observers[self.episode] = _EpisodeObserver(self.episode)
+            self._view = observer.view()
 
-    def _shown(self) -> Shown:
-        nodes = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32)
-        nodes[: len(self._view.nodes)] = self._view.figures
+    def _observation(self) -> Observation:
+        nodes = np.zeros((SHORTLIST_SIZE, NODE_FEATURES), np.float32)
+        nodes[: len(self._view.nodes)] = self._view.features
         return {"nodes": nodes, "job": self._view.job, "legal": self.action_masks().astype(np.int8)}
 
 
-NOTHING = NodeView(np.zeros(0, np.int64), np.zeros((0, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32))
-"""Observation at the end."""
+EMPTY_VIEW = NodeView(
+    np.zeros(0, np.int64), np.zeros((0, NODE_FEATURES), np.float32), np.zeros(JOB_FEATURES, np.float32)
+)
+"""View at the end."""
 
 
-class _Eyes:
+class _EpisodeObserver:
     """Observer of one episode, which processes the past jobs of its instance once."""
 
     def __init__(self, episode: Episode) -> None:
@@ -180,7 +182,7 @@ class _Eyes:
         self._seaway = Seaway(mix)
 
     def view(self) -> NodeView:
-        """Return the shortlist for the job at hand."""
+        """Return the shortlist for the current job."""
         return self._observer.observe(self._episode.snapshot, self._episode.line, self._episode.legal_nodes())
 
     def device_keys(self, n: int) -> Scores:

@@ -22,8 +22,8 @@ from seaway.simulation.replay import replay
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Training instances.
+class TrainingSet:
+    """Instances that a policy was trained on.
 
     Attributes
     ----------
@@ -40,17 +40,17 @@ class Seen:
     draw: tuple[str, ...] = ()
     draws: int = 0
     draw_seed: int = 0
-    also: tuple[Seen, ...] = ()
+    also: tuple[TrainingSet, ...] = ()
 
     def has(self, instance: Instance, digest: str) -> bool:
         """Report whether an instance with this digest is one of them."""
         return (
             digest in self.digests
-            or any(self._drew(kind, instance, digest) for kind in self.draw)
+            or any(self._generated(kind, instance, digest) for kind in self.draw)
             or any(each.has(instance, digest) for each in self.also)
         )
 
-    def _drew(self, kind: str, instance: Instance, digest: str) -> bool:
+    def _generated(self, kind: str, instance: Instance, digest: str) -> bool:
         family, name = family_of(kind, self.draw_seed), instance.name
         number = name.removeprefix(family)
         if kind not in KINDS or not name.startswith(family) or not number.isdecimal() or int(number) >= self.draws:
@@ -58,45 +58,45 @@ class Seen:
         return digest_of(generate_one(kind, int(number), self.draw_seed)) == digest
 
 
-class _Draws(msgspec.Struct):
+class _Settings(msgspec.Struct):
     draws: int = 0
     draw_seed: int = 0
 
 
-class _Stored(msgspec.Struct):
+class _Config(msgspec.Struct):
     digests: dict[str, str]
     draw: tuple[str, ...] = ()
-    settings: _Draws = msgspec.field(default_factory=_Draws)
+    settings: _Settings = msgspec.field(default_factory=_Settings)
 
 
-def seen_by(config: Mapping[str, Any]) -> Seen | None:
+def training_set(config: Mapping[str, Any]) -> TrainingSet | None:
     """Return the training instances according to the settings in a policy file; None if they are not recorded."""
     try:
-        reported = msgspec.convert(config, _Stored)
+        stored = msgspec.convert(config, _Config)
     except msgspec.ValidationError:
         return None
-    return Seen(
-        frozenset(reported.digests.values()), reported.draw, reported.settings.draws, reported.settings.draw_seed
+    return TrainingSet(
+        frozenset(stored.digests.values()), stored.draw, stored.settings.draws, stored.settings.draw_seed
     )
 
 
-def seen_together(configs: Sequence[Mapping[str, Any]]) -> Seen | None:
+def joint_training_set(configs: Sequence[Mapping[str, Any]]) -> TrainingSet | None:
     """Return the training instances of policies that decide together; None if any of them is unknown."""
-    seen = [each for config in configs if (each := seen_by(config))]
-    return Seen(also=tuple(seen)) if seen and len(seen) == len(configs) else None
+    seen = [each for config in configs if (each := training_set(config))]
+    return TrainingSet(also=tuple(seen)) if seen and len(seen) == len(configs) else None
 
 
 PUBLISHED_HEURISTICS = ("utilization", "random", "bestfit", "greedy")
 """Heuristics of the published comparison, which choose clusters there."""
 
-BLIND = ("volcano-divided", "volcano-duplicated")
+CLUSTER_LEVEL = ("volcano-divided", "volcano-duplicated")
 """Reference modes, which only choose clusters."""
 
 OFFERS = OFFERED_TWICE.offers
 """Default number of offers of a deferred job; the rule is the same for all policies."""
 
-DRAWN = ("random",)
-"""Built-in policies that depend on a seed. Policies from other packages are evaluated with all seeds."""
+SEEDED = ("random",)
+"""Built-in policies with random choices. Policies from other packages are evaluated with all seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Contestant:
     player: Player
     seeded: bool = False
     seed: int | None = None
-    trained_on: Seen | None = None
+    trained_on: TrainingSet | None = None
     own_only: bool = False
     episodes: Path | None = None
 
@@ -201,8 +201,8 @@ def heuristic(name: str, level: Level, make: PolicyFactory | None = None) -> Con
     """
     make = make or partial(make_policy, name)
     make(PolicyOptions(level))
-    seeded = name in DRAWN or name not in BUILT_IN
-    return Contestant(name, "cluster" if name in BLIND else level, EnginePlayer(make, level), seeded)
+    seeded = name in SEEDED or name not in BUILT_IN
+    return Contestant(name, "cluster" if name in CLUSTER_LEVEL else level, EnginePlayer(make, level), seeded)
 
 
 def heuristics() -> list[Contestant]:

@@ -62,10 +62,10 @@ def measure(work: Sequence[Task], spread: Spread) -> Iterator[tuple[int, Trial]]
 
 def run(task: Task) -> Trial:
     """Run a task. The row of a policy that does not support the instance has a note instead of figures."""
-    who, instance = task.contestant, task.instance
+    contestant, instance = task.contestant, task.instance
     row = Row(
-        policy=who.name,
-        level=who.level,
+        policy=contestant.name,
+        level=contestant.level,
         instance=instance.name,
         seed=task.seed,
         trained_on_instance=task.trained_on_instance,
@@ -73,7 +73,7 @@ def run(task: Task) -> Trial:
         best_known=instance.best_known,
     )
     try:
-        played = who.player.play(instance, task.seed, task.offers)
+        played = contestant.player.play(instance, task.seed, task.offers)
     except RejectedError as error:
         return Trial(replace(row, note=str(error)))
     return Trial(replace(row.with_outcome(played.outcome), note=played.note), played.outcome.used)

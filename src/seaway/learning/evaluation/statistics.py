@@ -1,4 +1,4 @@
-"""Means with confidence intervals."""
+"""Means with confidence intervals, and learning curves."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from seaway.simulation.outcome import Float64
 
 CONFIDENCE = 0.95
 
-CLOSE = 1e-12
-"""Relative width at which a search ends."""
+TOLERANCE = 1e-12
+"""Relative tolerance of a quantile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
     low, high = 0.0, 1.0
     while within(high, freedom) < confidence:
         low, high = high, 2 * high
-    while high - low > CLOSE * high:
+    while high - low > TOLERANCE * high:
         middle = (low + high) / 2
         low, high = (middle, high) if within(middle, freedom) < confidence else (low, middle)
     return (low + high) / 2
 
 
 def within(t: float, freedom: int) -> float:
-    """Return P(abs(T) < `t`) for whole degrees of freedom.
+    """Return P(abs(T) < `t`) for an integer number of degrees of freedom.
 
     References
     ----------
@@ -100,15 +100,15 @@ SMOOTHED = 20
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Mean, minimum and maximum of a figure of several runs over episodes, each of shape (E,)."""
+    """Mean, minimum and maximum of a metric over several runs by episode, each of shape (E,)."""
 
     mean: Float64
-    least: Float64
-    most: Float64
+    minimum: Float64
+    maximum: Float64
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LearningCurve:
     """Learning curve of some runs.
 
     Attributes
@@ -116,7 +116,7 @@ class Course:
     episode
         Numbers of the episodes, shape (E,), up to the longest run. A shorter run counts for its own episodes.
     reward, placed
-        Smoothed figures.
+        Smoothed metrics.
     """
 
     episode: Float64
@@ -124,14 +124,14 @@ class Course:
     placed: Band
 
 
-def course_of(files: Sequence[Path]) -> Course | None:
+def learning_curve(files: Sequence[Path]) -> LearningCurve | None:
     """Return the learning curve of the runs of some files; None without episodes."""
     runs = [rows for file in files if (rows := read_rows(file))]
     if not runs:
         return None
     episode = np.arange(1, max(map(len, runs)) + 1, dtype=np.float64)
     bands = [_band([[float(row[name]) for row in rows] for rows in runs]) for name in ("reward", "placed")]
-    return Course(episode, *bands)
+    return LearningCurve(episode, *bands)
 
 
 def smoothed(values: Float64) -> Float64:

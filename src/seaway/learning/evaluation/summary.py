@@ -11,8 +11,8 @@ from seaway.simulation.outcome import Outcome
 
 Cell = str | int | float | bool | None
 
-SAID = ("policy", "level", "instance", "seed", "trained_on_instance", "note")
-"""Fields of a row that are not figures."""
+LABELS = ("policy", "level", "instance", "seed", "trained_on_instance", "note")
+"""Fields of a row other than figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Row:
 COLUMNS = tuple(field.name for field in fields(Row))
 """Names of the fields, in the order of columns in files."""
 
-FIGURES = tuple(name for name in COLUMNS if name not in SAID)
+FIGURES = tuple(name for name in COLUMNS if name not in LABELS)
 """Names of the figures."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.episodes.episode import Episode, EpisodeOptions
-from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, Seen, seen_by
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, TrainingSet, training_set
 from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import choice_of, observer
 from seaway.learning.policies.check import read_policy
@@ -62,10 +62,10 @@ class ActorPlayer:
 def play(episode: Episode, model: Model, see: Callable[[Episode], Float32], name: str) -> Outcome:
     """Decide all jobs of an episode with a model, and time each decision: observation, choice and placement."""
     clusters = len(episode.snapshot.clusters)
-    _choose(model, see(episode), clusters)  # first calls take longer: what is compiled is loaded
+    _choose(model, see(episode), clusters)  # the first call loads compiled code
     episode.place_in_cluster(0)
     episode.reset()
-    took_us = []
+    times_us = []
     while not episode.done:
         begun = perf_counter()
         choice = _choose(model, see(episode), clusters)
@@ -73,8 +73,8 @@ def play(episode: Episode, model: Model, see: Callable[[Episode], Float32], name
             episode.wait()
         else:
             episode.place_in_cluster(choice)
-        took_us.append(1e6 * (perf_counter() - begun))
-    times = np.array(took_us)
+        times_us.append(1e6 * (perf_counter() - begun))
+    times = np.array(times_us)
     return replace(
         episode.outcome(name),
         speed=Speed(1e6 / float(times.mean()), quantile(times, 0.5), quantile(times, 0.99)),
@@ -137,7 +137,7 @@ NO_POLICY = "the run has no policy yet: continue it with seaway train --resume"
 def from_file(file: PolicyFile) -> Contestant:
     """Return a trained policy as a contestant: as published at cluster level, in the engine at node level."""
     manifest = file.manifest
-    trained_on = seen_by(manifest.config)
+    trained_on = training_set(manifest.config)
     if manifest.level is Level.CLUSTER:
         return Contestant(manifest.name, "cluster", ActorPlayer(file), trained_on=trained_on)
     return Contestant(manifest.name, "node", LearnedPlayer(file), trained_on=trained_on)
@@ -160,7 +160,7 @@ def from_run(path: Path) -> Contestant:
         made,
         name=path.resolve().name,
         seed=run.settings.seed,
-        trained_on=Seen(frozenset(digests.values())),
+        trained_on=TrainingSet(frozenset(digests.values())),
         episodes=folder.episodes,
     )
 

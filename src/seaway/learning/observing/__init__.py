@@ -1,1 +1,1 @@
-"""Observations of learned policies."""
+"""Observations of trained policies."""

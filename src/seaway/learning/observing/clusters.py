@@ -1,9 +1,8 @@
-"""Clusters and a job as the figures that a cluster-level policy is shown.
+"""Observation at cluster level: features of the clusters and of a job.
 
-What is shown without a network is the state of the study of EADE-DDPG: four free shares of each cluster, cluster
-after cluster, then the four demands of the job. With a network each cluster and the job have four figures more. What
-is free may be counted on all nodes of a cluster, or on those alone that fit the job: sums over all nodes do not tell
-whether any one of them has room.
+Without a network, it is the state of the study of EADE-DDPG: four free shares of each cluster, cluster after cluster,
+then the four requests of the job. With a network, each cluster and the job have four more features. Free shares count
+all nodes of a cluster, or only nodes that fit the job, because sums over all nodes do not show whether one node fits.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ from seaway.scheduling.snapshot.demands import FleetVersion
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 VERSION = 1
-"""Version of the figures. Policies trained on others are rejected."""
+"""Version of the features. Policies for other versions are rejected."""
 
-FIGURES = RESOURCES
-"""Figures of a cluster, and of the job: CPU, memory, GPU memory, GPU cores."""
+CLUSTER_FEATURES = RESOURCES
+"""Number of features of a cluster and of the job: CPU, memory, GPU memory, GPU cores."""
 
-NETWORK_FIGURES = 2 * RESOURCES
-"""Figures with a network: additionally latency, jitter, loss and bandwidth."""
+NETWORK_FEATURES = 2 * RESOURCES
+"""Number of features with a network: additionally latency, jitter, loss and bandwidth."""
 
 HALF_LATENCY_NS = 50_000_000
 HALF_JITTER_NS = 5_000_000
 HALF_LOSS_PPM = 0.01 * PPM
 HALF_MBPS = 1_000.0
-"""Figures of a link that are shown as one half: ``x / (x + half)`` goes from 0 to 1 for any ``x``."""
+"""Values of a link whose feature is one half. A feature is ``x / (x + half)``, 0 to 1."""
 
-NO_ANSWER = 1.0
-"""Latency, jitter and loss of an unknown or unreachable link, and value of a bound that a job does not set."""
+UNKNOWN = 1.0
+"""Feature of latency, jitter and loss of an unknown link, and of bounds that the job does not set."""
 
-_of_links: WeakKeyDictionary[FleetVersion, Float32] = WeakKeyDictionary()
+_cached: WeakKeyDictionary[FleetVersion, Float32] = WeakKeyDictionary()
 
 
 def observation_size(clusters: int, *, network: bool) -> int:
-    """Return how many figures `observe`, or `observe_network`, shows of so many clusters."""
-    return (clusters + 1) * (NETWORK_FIGURES if network else FIGURES)
+    """Return the length of the result of `observe`, or with `network` of `observe_network`."""
+    return (clusters + 1) * (NETWORK_FEATURES if network else CLUSTER_FEATURES)
 
 
 def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
@@ -56,9 +55,9 @@ def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
     snapshot
         The fleet.
     line
-        Line of the job's demand in its `demands`; -1 for no job, whose figures are 0.
+        Index of the job's demand in `snapshot.demands`; -1 for no job, whose features are 0.
     fitting
-        Whether only free resources on nodes that fit the job count; without a job all count.
+        Whether only nodes that fit the job count; without a job all count.
 
     Returns
     -------
@@ -66,39 +65,39 @@ def observe(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
         Shape (4 C + 4,). For each cluster: the free shares of CPU, memory, GPU memory and GPU cores, 0 for an absent
         resource. Then the job's requests of the four, as shares of the mean cluster, at most C.
     """
-    shown = np.empty((len(snapshot.clusters) + 1) * FIGURES, np.float32)
-    _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, FIGURES, shown)
-    return shown
+    observation = np.empty((len(snapshot.clusters) + 1) * CLUSTER_FEATURES, np.float32)
+    _write(fitting=fitting)(snapshot.arrays, snapshot.demands.arrays, line, CLUSTER_FEATURES, observation)
+    return observation
 
 
 def observe_network(snapshot: Snapshot, line: int, *, fitting: bool = False) -> Float32:
-    """Show the clusters, what lies between them and the job's user, and the job.
+    """Return the observation of clusters and a job, with links and the job's bounds on them.
 
     Parameters
     ----------
     snapshot, line, fitting
-        As `observe` takes them.
+        As in `observe`.
 
     Returns
     -------
     Float32
-        Shape (8 C + 8,). Of each cluster the four free shares, then latency, jitter, loss and free bandwidth of the
-        link from the job's user gateway, each as ``x / (x + half)`` with the halves above: so 0 to 1. No link is
-        crossed, latency, jitter and loss are 0 and bandwidth is 1, where user and cluster are behind one gateway, or
-        the job names none. Of the job the four demands, then its bounds on the four, alike: 1 where it does not
-        bound latency, jitter or loss, 0 where it asks for no bandwidth. A link is good enough where its first three
-        figures are at most the job's, and its bandwidth at least the job's.
+        Shape (8 C + 8,). For each cluster: the four free shares, then latency, jitter, loss and free bandwidth of the
+        link from the job's user gateway, each as ``x / (x + half)`` with the constants above. If user and cluster are
+        behind the same gateway, or the job names none, latency, jitter and loss are 0 and bandwidth is 1. Then the
+        four requests of the job, and its bounds on the link in the same form: 1 for no bound on latency, jitter or
+        loss, and 0 for no bandwidth. A link is sufficient if its first three features are at most the job's, and its
+        bandwidth is at least the job's.
     """
-    shown = np.empty((len(snapshot.clusters) + 1) * NETWORK_FIGURES, np.float32)
+    observation = np.empty((len(snapshot.clusters) + 1) * NETWORK_FEATURES, np.float32)
     arrays, demands = snapshot.arrays, snapshot.demands.arrays
-    _write(fitting=fitting)(arrays, demands, line, NETWORK_FIGURES, shown)
-    write_links(arrays, demands, line, link_figures(snapshot), HALF_MBPS, shown)
-    shown[-RESOURCES:] = _bounds(snapshot, line)
-    return shown
+    _write(fitting=fitting)(arrays, demands, line, NETWORK_FEATURES, observation)
+    write_links(arrays, demands, line, link_features(snapshot), HALF_MBPS, observation)
+    observation[-RESOURCES:] = _bounds(snapshot, line)
+    return observation
 
 
 def observer(*, network: bool, fitting: bool) -> Callable[[Snapshot, int], Float32]:
-    """Return what shows clusters and a job, so that training, evaluation and the engine show the same."""
+    """Return the observation function, the same for training, evaluation and the engine."""
     return partial(observe_network if network else observe, fitting=fitting)
 
 
@@ -106,20 +105,20 @@ def _write(*, fitting: bool) -> Callable[..., None]:
     return write_fitting_shares if fitting else write_shares
 
 
-def link_figures(snapshot: Snapshot) -> Float32:
+def link_features(snapshot: Snapshot) -> Float32:
     """Return latency, jitter and loss from each gateway to each cluster, scaled, shape (G, 3 C)."""
-    known = _of_links.get(snapshot.demands.fleet_version)
+    known = _cached.get(snapshot.demands.fleet_version)
     if known is None:
-        known = _of_links[snapshot.demands.fleet_version] = _link_figures(snapshot)
+        known = _cached[snapshot.demands.fleet_version] = _compute_link_features(snapshot)
     return known
 
 
-def _link_figures(snapshot: Snapshot) -> Float32:
+def _compute_link_features(snapshot: Snapshot) -> Float32:
     gateways = {gateway.name: g for g, gateway in enumerate(snapshot.fleet.gateways)}
     behind: dict[str, list[int]] = {}
     for c, cluster in enumerate(snapshot.clusters):
         behind.setdefault(cluster.gateway, []).append(c)
-    figures = np.full((len(gateways), len(snapshot.clusters), 3), NO_ANSWER, np.float32)
+    figures = np.full((len(gateways), len(snapshot.clusters), 3), UNKNOWN, np.float32)
     for link in snapshot.links:
         if link.latency_ns is not None:
             scaled = (
@@ -132,35 +131,35 @@ def _link_figures(snapshot: Snapshot) -> Float32:
 
 
 def _bounds(snapshot: Snapshot, line: int) -> tuple[float, float, float, float]:
-    """Return a job's bounds, scaled as the links are."""
+    """Return the bounds of a job, scaled like links."""
     if line < 0:
-        return NO_ANSWER, NO_ANSWER, NO_ANSWER, 0.0
+        return UNKNOWN, UNKNOWN, UNKNOWN, 0.0
     need = snapshot.demands.demand(line).network
     return (
-        half_scaled(need.max_latency_ns, HALF_LATENCY_NS) if need.max_latency_ns else NO_ANSWER,
-        half_scaled(need.max_jitter_ns, HALF_JITTER_NS) if need.max_jitter_ns else NO_ANSWER,
-        half_scaled(need.max_loss_ppm, HALF_LOSS_PPM) if need.max_loss_ppm else NO_ANSWER,
+        half_scaled(need.max_latency_ns, HALF_LATENCY_NS) if need.max_latency_ns else UNKNOWN,
+        half_scaled(need.max_jitter_ns, HALF_JITTER_NS) if need.max_jitter_ns else UNKNOWN,
+        half_scaled(need.max_loss_ppm, HALF_LOSS_PPM) if need.max_loss_ppm else UNKNOWN,
         half_scaled(need.min_bandwidth_mbps, HALF_MBPS),
     )
 
 
-def half_scaled(figure: float, half: float) -> float:
-    """Return a figure from 0 up as a share from 0 to 1 that is one half at `half`."""
-    return figure / (figure + half)
+def half_scaled(value: float, half: float) -> float:
+    """Scale a non-negative value to 0-1, with one half at `half`."""
+    return value / (value + half)
 
 
 def choice_of(action: float, clusters: int) -> int:
-    """Return what an action stands for: the interval from -1 to 1 is cut into C + 1 bins of one width.
+    """Return the choice of a continuous action, by C + 1 bins of equal width from -1 to 1.
 
     Returns
     -------
     int
-        A cluster, or C, of the last bin, to wait. What lies beyond the interval counts as its nearer end.
+        A cluster, or C to wait. Actions are clipped to -1 and 1.
 
     Raises
     ------
     RejectedError
-        When it is not a finite number.
+        When the action is not finite.
     """
     if not isfinite(action):
         raise RejectedError(f"an action is a number from -1 to 1, not {action}")
@@ -173,7 +172,7 @@ def checked(number: int, most: int) -> int:
     Raises
     ------
     RejectedError
-        When there is none of that number.
+        When the action does not exist.
     """
     if not 0 <= number <= most:
         raise RejectedError(f"action {number} not found: actions are 0 to {most}")
@@ -181,5 +180,5 @@ def checked(number: int, most: int) -> int:
 
 
 def action_of(choice: int, clusters: int) -> float:
-    """Return the action in the middle of the bin of a choice."""
+    """Return the action at the midpoint of the bin of a choice."""
     return (choice + 0.5) * 2.0 / (clusters + 1) - 1.0

@@ -1,1 +1,1 @@
-"""The learned policy of Seaway: attention over a shortlist of nodes, for fleets of any size."""
+"""Training of `pilot`, the policy of Seaway with attention over a shortlist of nodes, for fleets of any size."""

@@ -1,4 +1,4 @@
-"""Instances on which compiled code plays whole episodes of `pilot`."""
+"""Environments in which compiled code plays whole episodes of `pilot`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
 from seaway.simulation.replay import arrivals_until_requested
 
-ASKED = 1.05
-"""Multiple of the fleet at which arrivals end if GPU allocation is the objective."""
+MAX_REQUESTED = 1.05
+"""Multiple of the fleet's GPUs at which arrivals end if GPU use is the objective."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class EpisodeScore:
     """Result of an episode.
 
     Attributes
@@ -70,7 +70,7 @@ class BatchEnvironment:
             raise RejectedError(f"instance {instance.name!r} has jobs of several replicas; pilot learns on single ones")
         self.name = instance.name
         self.jobs = len(instance.jobs)
-        self._until_asked = len(arrivals_until_requested(instance.fleet, instance.jobs, ASKED))
+        self._until_requested = len(arrivals_until_requested(instance.fleet, instance.jobs, MAX_REQUESTED))
         snapshot = Snapshot(instance.fleet)
         self._lines = JobQueue(snapshot, instance.jobs).rows
         params = NodeObserver(instance.mix).params(snapshot)
@@ -84,13 +84,13 @@ class BatchEnvironment:
         self._line = np.zeros(PLAN_ROWS, np.int64)
         self._slices = np.zeros((max(int(amounts[:, DEMAND_GPUS].max(initial=0)), 1), SLICE_ROWS), np.int32)
 
-    def play(self, weights: PilotWeights, *, waiting: bool) -> Score:
+    def play(self, weights: PilotWeights, *, waiting: bool) -> EpisodeScore:
         """Play one episode.
 
         Parameters
         ----------
         waiting
-            Whether jobs may wait, and all jobs arrive. Otherwise no job may wait, and arrivals end at `ASKED`.
+            Whether jobs may wait, and all jobs arrive. Otherwise no job may wait, and arrivals end at `MAX_REQUESTED`.
         """
         for table, empty in self._initial:
             np.copyto(table, empty)
@@ -98,18 +98,18 @@ class BatchEnvironment:
         seaway.cache.log_position[:] = -1
         seaway.priced[0] = -1
         seaway.node_values.log_position[0] = -1
-        lines = self._lines if waiting else self._lines[: self._until_asked]
+        lines = self._lines if waiting else self._lines[: self._until_requested]
         nodes, waited = np.full(len(lines), -1, np.int64), np.zeros(len(lines), np.uint8)
         offers = 2 if waiting else 1
         fleet, demands = self._fleet, self._demands
         placed = run_episode(
             self._params, weights, fleet, demands, lines, offers, self._line, self._slices, nodes, waited
         )
-        held = int(self._milli[: len(lines)][nodes >= 0].sum())
+        allocated = int(self._milli[: len(lines)][nodes >= 0].sum())
         failed = int((waited.astype(np.bool_) & (nodes < 0)).sum())
-        return Score(placed, failed, 100 * held / self._capacity)
+        return EpisodeScore(placed, failed, 100 * allocated / self._capacity)
 
-    def shape(self) -> tuple[float | None, float | None]:
+    def load_balance(self) -> tuple[float | None, float | None]:
         """Return fragmentation and GPU load variance at the end of the last episode."""
-        found = use(used_shares(self._fleet.clusters))
-        return found.fragmentation, found.gpu_load_variance
+        result = use(used_shares(self._fleet.clusters))
+        return result.fragmentation, result.gpu_load_variance

@@ -1,4 +1,4 @@
-"""Imitation of packings: supervised training of the weights with gradients."""
+"""Imitation of packings: supervised training with gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from seaway.learning.episodes.episode import Episode
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, NodeObserver, NodeView
+from seaway.learning.observing.nodes import JOB_FEATURES, NODE_FEATURES, SHORTLIST_SIZE, NodeObserver, NodeView
 from seaway.learning.packing.packing import Packing
 from seaway.learning.pilot.network import PilotNetwork, weights_of
 from seaway.scheduling.columns import NODE_DEVICE_END, NODE_DEVICE_FIRST
@@ -23,7 +23,7 @@ UNLISTED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Demonstration:
     """A decision of a packing.
 
     Attributes
@@ -41,98 +41,102 @@ class Lesson:
     node: int
 
 
-def lessons(instance: Instance, packing: Packing) -> list[Lesson]:
+def demonstrations_of(instance: Instance, packing: Packing) -> list[Demonstration]:
     """Return the decisions of a packing for the jobs in order of arrival.
 
-    Each observation shows the fleet with the packed jobs that arrived before. Jobs that fit nowhere give no lesson.
+    Each observation shows the fleet with the packed jobs that arrived before. There is none for
+    infeasible jobs.
 
     Parameters
     ----------
     packing
         A packing of the same instance.
     """
-    return list(_lessons(instance, packing))
+    return list(_demonstrations(instance, packing))
 
 
-def _lessons(instance: Instance, packing: Packing) -> Iterator[Lesson]:
+def _demonstrations(instance: Instance, packing: Packing) -> Iterator[Demonstration]:
     episode, observer = Episode(instance), NodeObserver(instance.mix)
     snapshot = episode.snapshot
-    seats = {each.job: each for each in packing.placed}
+    placements = {each.job: each for each in packing.placed}
     for job in episode.queue.jobs:
-        seat = seats.get(job.name)
-        n = snapshot.node_index[seat.cluster, seat.node] if seat else UNLISTED
+        placement = placements.get(job.name)
+        n = snapshot.node_index[placement.cluster, placement.node] if placement else UNLISTED
         view = observer.observe(snapshot, episode.line)
         if len(view.nodes):
-            yield Lesson(view, waits=seat is None, node=next(iter(np.flatnonzero(view.nodes == n).tolist()), UNLISTED))
-        if seat is None:
+            at = next(iter(np.flatnonzero(view.nodes == n).tolist()), UNLISTED)
+            yield Demonstration(view, waits=placement is None, node=at)
+        if placement is None:
             episode.wait()
         else:
             first, end = snapshot.arrays.nodes[[NODE_DEVICE_FIRST, NODE_DEVICE_END], n]
-            taken = {snapshot.device_index[each.uuid] for each in seat.slices}
-            episode.place_on_node(n, [d not in taken for d in range(first, end)])
+            used = {snapshot.device_index[each.uuid] for each in placement.slices}
+            episode.place_on_node(n, [d not in used for d in range(first, end)])
 
 
-PASSES = 30
-"""Number of passes over all lessons."""
+EPOCHS = 30
+"""Number of passes over all demonstrations."""
 
-BATCH = 256
-RATE = 3e-3
+BATCH_SIZE = 256
+LEARNING_RATE = 3e-3
 """Learning rate of Adam."""
 
-WAITING_COUNTS = 2.0
-"""Weight of a lesson in which the job waits; there are ten times fewer of these."""
+WAIT_WEIGHT = 2.0
+"""Weight of demonstrations in which the job waits. They are ten times fewer."""
 
-SHARP = 3.0
-"""Factor of scores before the softmax over nodes, because scores differ by only some tenths."""
+SCORE_SCALE = 3.0
+"""Factor of scores before the softmax, because scores differ by some tenths only."""
 
 
-def imitate(weights: PilotWeights, taught: Sequence[Lesson], *, scores: bool, seed: int) -> PilotWeights:
-    """Return the weights after training on lessons.
+def imitate(weights: PilotWeights, demonstrations: Sequence[Demonstration], *, scores: bool, seed: int) -> PilotWeights:
+    """Return the weights after training on demonstrations.
 
     Waiting is learned by cross-entropy from jobs that may wait. If scores are learned, so is the choice among the
     listed nodes; otherwise the weights of scores stay unchanged.
 
     Parameters
     ----------
-    taught
-        At least one lesson.
+    demonstrations
+        At least one demonstration.
     scores
         Whether scores are learned.
     seed
-        Seed of the order of lessons.
+        Seed of the order of demonstrations.
     """
     network = PilotNetwork(weights)
-    nodes, job, listed, node, waits = _tensors(taught)
-    may = (job[:, JOB_RANK] > MIN_RANK) & (job[:, FLEET_GPU_CORE_FREE] < MAX_FREE)
-    known = (node != UNLISTED) & scores
+    nodes, job, listed, node, waits = _tensors(demonstrations)
+    may_wait = (job[:, JOB_RANK] > MIN_RANK) & (job[:, FLEET_GPU_CORE_FREE] < MAX_FREE)
+    has_label = (node != UNLISTED) & scores
     optimiser = torch.optim.Adam(
-        [each for name, each in network.named_parameters() if scores or "wait" in name], lr=RATE
+        [each for name, each in network.named_parameters() if scores or "wait" in name], lr=LEARNING_RATE
     )
     order = torch.Generator().manual_seed(seed)
-    counts = torch.tensor(WAITING_COUNTS)
-    for _ in range(PASSES):
-        for batch in torch.randperm(len(taught), generator=order).split(BATCH):
-            found, wish = network.judge(nodes[batch], job[batch], listed[batch])
-            own, free = known[batch], may[batch]
+    pos_weight = torch.tensor(WAIT_WEIGHT)
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(len(demonstrations), generator=order).split(BATCH_SIZE):
+            node_scores, wait_score = network.unbounded_scores(nodes[batch], job[batch], listed[batch])
+            labelled, free = has_label[batch], may_wait[batch]
             loss = functional.binary_cross_entropy_with_logits(
-                wish[free], waits[batch][free], pos_weight=counts, reduction="sum"
+                wait_score[free], waits[batch][free], pos_weight=pos_weight, reduction="sum"
             )
-            loss = loss + functional.cross_entropy(SHARP * found[own], node[batch][own], reduction="sum")
+            loss = loss + functional.cross_entropy(
+                SCORE_SCALE * node_scores[labelled], node[batch][labelled], reduction="sum"
+            )
             optimiser.zero_grad()
             (loss / len(batch)).backward()
             optimiser.step()
     return weights_of(network)
 
 
-def _tensors(taught: Sequence[Lesson]) -> tuple[torch.Tensor, ...]:
-    """Return figures of nodes, padded to `MOST`, figures of jobs, present nodes, chosen nodes, and waiting jobs."""
-    nodes = np.zeros((len(taught), SHORTLIST_SIZE, FIGURES), np.float32)
-    job = np.zeros((len(taught), JOB_FIGURES), np.float32)
-    for at, lesson in enumerate(taught):
-        nodes[at, : len(lesson.view.nodes)] = lesson.view.figures
-        job[at] = lesson.view.job
-    counts = np.array([len(lesson.view.nodes) for lesson in taught])
+def _tensors(demonstrations: Sequence[Demonstration]) -> tuple[torch.Tensor, ...]:
+    """Return features of nodes, padded, features of jobs, masks of nodes, chosen nodes, and waiting jobs."""
+    nodes = np.zeros((len(demonstrations), SHORTLIST_SIZE, NODE_FEATURES), np.float32)
+    job = np.zeros((len(demonstrations), JOB_FEATURES), np.float32)
+    for at, demonstration in enumerate(demonstrations):
+        nodes[at, : len(demonstration.view.nodes)] = demonstration.view.features
+        job[at] = demonstration.view.job
+    counts = np.array([len(demonstration.view.nodes) for demonstration in demonstrations])
     listed = np.arange(SHORTLIST_SIZE) < counts[:, None]
-    node = np.array([lesson.node for lesson in taught], np.int64)
-    waits = np.array([lesson.waits for lesson in taught], np.float32)
+    node = np.array([demonstration.node for demonstration in demonstrations], np.int64)
+    waits = np.array([demonstration.waits for demonstration in demonstrations], np.float32)
     return tuple(torch.from_numpy(each) for each in (nodes, job, listed, node, waits))

@@ -12,13 +12,13 @@ from seaway.learning.policies.model import check_model
 from seaway.learning.policies.session import Session, Shapes, StoppedError, Tensor, shapes_of
 from seaway.learning.policies.signature import signer
 
-LONGEST_TRIAL_S = 5.0
+TRIAL_TIMEOUT_S = 5.0
 """Maximum duration of a trial in seconds; a valid policy takes a millisecond or two."""
 
 TRIES = 5
 """Number of tries of a trial for its duration, since other work on the machine delays it."""
 
-LONGEST_AXIS = 20_000
+MAX_AXIS = 20_000
 """Maximum number of nodes in one trial."""
 
 
@@ -39,7 +39,7 @@ def check_policy(file: PolicyFile) -> None:
     for optimised in (False, True):  # the plain form first: it does nothing before a trial, which has a limit
         session = Session(file, optimised=optimised)
         for number, trial in enumerate(file.trials):
-            if not trial.reproduced_by(session.run_within(trial.inputs, LONGEST_TRIAL_S)):
+            if not trial.reproduced_by(session.run_within(trial.inputs, TRIAL_TIMEOUT_S)):
                 raise RejectedError(
                     f"the model does not answer trial {number} as it did where it was trained: "
                     "the file was changed, or this processor computes differently; train or export it again"
@@ -91,12 +91,12 @@ def _fits(tensors: Tensors, wanted: Tensor, lengths: dict[str, int]) -> bool:
     """Report whether a recorded tensor has the required shape. A letter stands for the same length everywhere."""
     shape = tensors[wanted.name].shape
     return len(shape) == len(wanted.shape) and all(
-        found == (lengths.setdefault(axis, found) if isinstance(axis, str) else axis) <= LONGEST_AXIS
+        found == (lengths.setdefault(axis, found) if isinstance(axis, str) else axis) <= MAX_AXIS
         for found, axis in zip(shape, wanted.shape, strict=True)
     )
 
 
-LONGEST_S = 60
+SUBPROCESS_TIMEOUT_S = 60
 """Time limit of a check in a process, with its start."""
 
 REFUSED = 3
@@ -113,10 +113,14 @@ def try_in_subprocess(content: bytes) -> None:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", __name__], input=content, capture_output=True, timeout=LONGEST_S, check=False
+            [sys.executable, "-P", "-m", __name__],
+            input=content,
+            capture_output=True,
+            timeout=SUBPROCESS_TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        raise RejectedError(f"trying the policy took longer than {LONGEST_S} s") from None
+        raise RejectedError(f"trying the policy took longer than {SUBPROCESS_TIMEOUT_S} s") from None
     if done.returncode == REFUSED:
         raise RejectedError(done.stdout.decode(errors="replace"))
     if done.returncode:

@@ -21,7 +21,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 
-class FallBack:
+class Fallback:
     """A policy of the engine for single decisions.
 
     Parameters
@@ -63,14 +63,14 @@ class Model(Protocol):
         """Return outputs by name."""
 
 
-class Stoppable(Model, Protocol):
+class InterruptibleModel(Model, Protocol):
     """A model that can be stopped."""
 
     def run_within(self, inputs: Tensors, seconds: float) -> Tensors:
         """Return outputs by name; raise `StoppedError` after about so many seconds."""
 
 
-class Stopped:
+class TimeLimited:
     """A model with a time limit.
 
     Parameters
@@ -81,7 +81,7 @@ class Stopped:
         Time limit of an answer.
     """
 
-    def __init__(self, model: Stoppable, seconds: float) -> None:
+    def __init__(self, model: InterruptibleModel, seconds: float) -> None:
         self._model = model
         self._seconds = seconds
 
@@ -154,31 +154,31 @@ class Learned:
         Profile with other plugins; empty for a policy of its own.
     """
 
-    def __init__(self, name: str, policy: Policy, guard: Guard, fallback: FallBack, *, profile: str = "") -> None:
+    def __init__(self, name: str, policy: Policy, guard: Guard, fallback: Fallback, *, profile: str = "") -> None:
         self.name = name
         self._policy = policy
         self._guard = guard
-        self._fall_back = fallback
+        self._fallback = fallback
         self._profile = profile
 
     def pre_score(self, cycle: Cycle) -> Status:
         """Call the policy; defer the job if it requests that."""
-        found = self._asked(cycle)
+        found = self._answer(cycle)
         if isinstance(found, Answer) and found.waits:
             return Status(Verdict.WAIT, Coded("waits_for_better", policy=self.name))
         return PASS
 
     def score(self, cycle: Cycle) -> Scores:
         """Score all nodes, shape (N,)."""
-        found = self._asked(cycle)
-        return found.scores if isinstance(found, Answer) else self._fall_back.scores(cycle)
+        found = self._answer(cycle)
+        return found.scores if isinstance(found, Answer) else self._fallback.scores(cycle)
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
         """Return sort keys of the devices of a node, lowest first."""
-        decided = isinstance(self._asked(cycle), Answer)
-        return (self._policy if decided else self._fall_back).device_keys(cycle, node)
+        decided = isinstance(self._answer(cycle), Answer)
+        return (self._policy if decided else self._fallback).device_keys(cycle, node)
 
-    def _asked(self, cycle: Cycle) -> Answer | str:
+    def _answer(self, cycle: Cycle) -> Answer | str:
         """Return the answer of the policy for a decision, or the reason for its absence; the policy is called once."""
         found: Answer | str | None = cycle.state.get(self.name)
         if found is None:
@@ -193,9 +193,9 @@ class Learned:
 
     def _record_fallback(self, cycle: Cycle, why: str) -> None:
         code = "fallback_scores" if self._profile else "fallback_decides"
-        said = Coded(code, policy=self._fall_back.name, other=self.name, why=why)
-        cycle.message = also(cycle.message, said) if cycle.message else said
-        cycle.decider = Decider(self._profile, cycle.message) if self._profile else Decider(self._fall_back.name, why)
+        message = Coded(code, policy=self._fallback.name, other=self.name, why=why)
+        cycle.message = also(cycle.message, message) if cycle.message else message
+        cycle.decider = Decider(self._profile, cycle.message) if self._profile else Decider(self._fallback.name, why)
 
 
 def may_wait(cycle: Cycle) -> bool:
@@ -206,8 +206,8 @@ def may_wait(cycle: Cycle) -> bool:
     return cycle.may_defer and cycle.job.replicas == 1
 
 
-def finite(total: float) -> None:
-    """Check that 32-bit figures are finite, by their sum in 64 bits.
+def check_finite(total: float) -> None:
+    """Check that 32-bit numbers are finite, by their sum in 64 bits.
 
     Raises
     ------

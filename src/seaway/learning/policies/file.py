@@ -64,7 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     clusters
         Number of clusters that it was trained for; None for any number.
     network
-        Whether the inputs contain figures of links and network demands.
+        Whether the inputs contain features of links and network demands.
     fitting
         At cluster level: whether the inputs count only free resources on nodes that fit the job.
     model_sha256

@@ -10,19 +10,19 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.reasons import Reason as Coded
-from seaway.learning.observing import clusters as clusters_shown
-from seaway.learning.observing import nodes as nodes_shown
+from seaway.learning.observing import clusters as cluster_observation
+from seaway.learning.observing import nodes as node_observation
 from seaway.learning.observing.clusters import choice_of, observer
 from seaway.learning.observing.nodes import NodeObserver
 from seaway.learning.policies.choice import (
     Answer,
-    FallBack,
+    Fallback,
+    InterruptibleModel,
     Learned,
     Model,
     Policy,
-    Stoppable,
-    Stopped,
-    finite,
+    TimeLimited,
+    check_finite,
     may_wait,
 )
 from seaway.learning.policies.file import Level, Manifest, PolicyFile
@@ -72,9 +72,9 @@ class ClusterChoice:
         count = len(cycle.snapshot.clusters)
         if count != self._clusters:
             raise NoAnswerError(Reason.UNSUITABLE, Coded("trained_for_others", trained=self._clusters, count=count))
-        shown = self._observe(cycle.snapshot, cycle.demand_index)
-        action = self._model.run({"observation": shown[np.newaxis]})["action"].item()
-        finite(action)
+        observation = self._observe(cycle.snapshot, cycle.demand_index)
+        action = self._model.run({"observation": observation[np.newaxis]})["action"].item()
+        check_finite(action)
         choice = choice_of(action, count)
         if choice == count:
             if not may_wait(cycle):
@@ -94,7 +94,7 @@ class ClusterChoice:
 STEPS = 1e6
 """Integer steps per unit of the model's score."""
 
-FARTHEST = 1e3
+MAX_DISTANCE = 1e3
 """Maximum distance of a score from the best one."""
 
 
@@ -129,16 +129,16 @@ class NodeChoice:
         NoAnswerError
             When the input has no node, or the output is for other nodes.
         """
-        shown = self._observer.observe(cycle.snapshot, cycle.demand_index, cycle.feasible)
-        if not len(shown.nodes):
+        view = self._observer.observe(cycle.snapshot, cycle.demand_index, cycle.feasible)
+        if not len(view.nodes):
             raise NoAnswerError(Reason.UNSUITABLE, Coded("shown_no_node"))
-        answers = self._model.run({"nodes": shown.figures, "job": shown.job})
-        given, wait = np.ascontiguousarray(answers["scores"], np.float32), answers["wait"].item()
-        if given.shape != shown.nodes.shape:
-            raise NoAnswerError(Reason.FAILED, Coded("scores_for_others", count=given.size, nodes=len(shown.nodes)))
+        answers = self._model.run({"nodes": view.features, "job": view.job})
+        outputs, wait = np.ascontiguousarray(answers["scores"], np.float32), answers["wait"].item()
+        if outputs.shape != view.nodes.shape:
+            raise NoAnswerError(Reason.FAILED, Coded("scores_for_others", count=outputs.size, nodes=len(view.nodes)))
         scores = np.zeros(len(cycle.feasible), np.int64)
-        best, total = score_listed(given, shown.nodes, STEPS, FARTHEST, scores)
-        finite(total + wait)
+        best, total = score_listed(outputs, view.nodes, STEPS, MAX_DISTANCE, scores)
+        check_finite(total + wait)
         return Answer(scores, waits=wait > best and may_wait(cycle))
 
     def device_keys(self, cycle: Cycle, node: int) -> Scores:
@@ -151,7 +151,7 @@ VERSION_DIGITS = 12
 
 
 def make_learned(
-    file: PolicyFile, options: PolicyOptions, limits: Limits, watch: Watch, *, model: Stoppable | None = None
+    file: PolicyFile, options: PolicyOptions, limits: Limits, watch: Watch, *, model: InterruptibleModel | None = None
 ) -> Profile:
     """Return a trained policy as a profile of the engine, with the filters in front; see `Learned`.
 
@@ -181,7 +181,7 @@ def make_plugin(
     limits: Limits,
     watch: Watch,
     *,
-    model: Stoppable | None = None,
+    model: InterruptibleModel | None = None,
     profile: str = "",
 ) -> Learned:
     """Return a trained policy as a plugin of a profile; parameters and errors as in `make_learned`.
@@ -192,12 +192,12 @@ def make_plugin(
         Name of the profile with other plugins; empty for a policy of its own.
     """
     manifest = file.manifest
-    _check_figures(manifest)
+    _check_version(manifest)
     loaded = model or Session(file)
-    asked = Stopped(loaded, limits.stop_s) if limits.budget_ms else loaded
-    chooser = _chooser(manifest, asked, options)
-    behind = FallBack(_behind(options, limits), graded=bool(profile))
-    return Learned(manifest.name, chooser, Guard(manifest.name, limits, watch), behind, profile=profile)
+    limited = TimeLimited(loaded, limits.stop_s) if limits.budget_ms else loaded
+    policy = _policy_of(manifest, limited, options)
+    fallback = Fallback(_fallback_profile(options, limits), graded=bool(profile))
+    return Learned(manifest.name, policy, Guard(manifest.name, limits, watch), fallback, profile=profile)
 
 
 class Unusable:
@@ -232,7 +232,7 @@ class Unusable:
 
 def make_unusable(name: str, why: str, options: PolicyOptions, limits: Limits, watch: Watch) -> Profile:
     """Return a profile in which the fallback decides, and reports the reason with each decision."""
-    plugin = Learned(name, Unusable(why), Guard(name, limits, watch), FallBack(_behind(options, limits)))
+    plugin = Learned(name, Unusable(why), Guard(name, limits, watch), Fallback(_fallback_profile(options, limits)))
     return profile_of(name, options, plugin)
 
 
@@ -254,22 +254,22 @@ def joined_version(outline: ProfileSpec, files: Mapping[str, PolicyFile]) -> str
     return sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:VERSION_DIGITS]
 
 
-def _behind(options: PolicyOptions, limits: Limits) -> Profile:
+def _fallback_profile(options: PolicyOptions, limits: Limits) -> Profile:
     """Return the fallback policy."""
     return make_profile(limits.fallback, PolicyOptions(seed=options.seed, mix=options.mix))
 
 
-def _chooser(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:
+def _policy_of(manifest: Manifest, model: Model, options: PolicyOptions) -> Policy:
     if manifest.level is Level.CLUSTER:
         return ClusterChoice(model, manifest.clusters or 0, network=manifest.network, fitting=manifest.fitting)
     seaway = Seaway(options.mix)
-    return NodeChoice(model, nodes_shown.NodeObserver(options.mix, seaway), seaway)
+    return NodeChoice(model, node_observation.NodeObserver(options.mix, seaway), seaway)
 
 
-def _check_figures(manifest: Manifest) -> None:
-    shown = clusters_shown.VERSION if manifest.level is Level.CLUSTER else nodes_shown.VERSION
-    if manifest.features != shown:
+def _check_version(manifest: Manifest) -> None:
+    version = cluster_observation.VERSION if manifest.level is Level.CLUSTER else node_observation.VERSION
+    if manifest.features != version:
         raise RejectedError(
             f"policy {manifest.name!r} was trained on version {manifest.features} of the figures that policies for "
-            f"{manifest.level.value}s are shown, and this Seaway shows version {shown}: train it again"
+            f"{manifest.level.value}s are shown, and this Seaway shows version {version}: train it again"
         )

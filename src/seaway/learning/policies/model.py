@@ -55,7 +55,7 @@ ARITHMETIC = frozenset(
     }
 )
 
-MOVING = frozenset(
+SHAPING = frozenset(
     {
         "Cast",
         "Concat",
@@ -77,7 +77,7 @@ MOVING = frozenset(
     }
 )
 
-OPERATORS = TO_BOOL | ARITHMETIC | MOVING
+OPERATORS = TO_BOOL | ARITHMETIC | SHAPING
 
 FLOATS_ONLY = frozenset({"Div", "Pow", "Reciprocal"})
 """Operators that accept no integers, because an integer division by zero ends the process."""

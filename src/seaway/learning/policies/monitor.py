@@ -111,8 +111,8 @@ class Counts:
         now_ns = self._now_ns()
         with self._lock:
             self._tallies.setdefault(policy, _Tally()).fallbacks[reason] += 1
-            told_ns = self._reported.get((policy, reason))
-            if told_ns is not None and now_ns - told_ns < REPEAT_NS:
+            logged_ns = self._reported.get((policy, reason))
+            if logged_ns is not None and now_ns - logged_ns < REPEAT_NS:
                 return
             self._reported[policy, reason] = now_ns
         log.warning("policy %s did not decide (%s): %s", policy, reason.value, why)
@@ -126,7 +126,7 @@ class Counts:
             }
 
 
-class Unwatched:
+class NullWatch:
     """Receiver that ignores everything."""
 
     def decided(self, policy: str, took_ns: int) -> None:
@@ -138,7 +138,7 @@ class Unwatched:
 
 Answer = TypeVar("Answer")
 
-STRIKING = frozenset({Reason.SLOW, Reason.FAILED, Reason.NOT_FINITE})
+PAUSING = frozenset({Reason.SLOW, Reason.FAILED, Reason.NOT_FINITE})
 """Reasons that count towards a pause, because they are likely to recur."""
 
 
@@ -210,7 +210,7 @@ class Guard:
         self._policy = policy
         self._limits = limits
         self._watch = watch
-        self._strikes = 0
+        self._failures = 0
         self._until_ns: int | None = None
 
     def ask(self, answer: Callable[[], Answer], ready: Callable[[], None]) -> Answer | str:
@@ -237,15 +237,15 @@ class Guard:
         if budget_ms and took_ns > budget_ms * 1e6:
             # Without the time, so that equal reasons have equal texts in logs and at jobs.
             return self._without(Reason.SLOW, Coded("slower_than", limit=float(budget_ms)))
-        self._strikes = 0
+        self._failures = 0
         self._watch.decided(self._policy, took_ns)
         return found
 
     def _without(self, reason: Reason, why: str) -> str:
         self._watch.fell_back(self._policy, reason, why)
-        if reason in STRIKING:
-            self._strikes += 1
-            if self._strikes >= self._limits.failure_threshold:
-                self._strikes = 0
+        if reason in PAUSING:
+            self._failures += 1
+            if self._failures >= self._limits.failure_threshold:
+                self._failures = 0
                 self._until_ns = self._limits.now_ns() + int(self._limits.cooldown_s * NS_PER_S)
         return why

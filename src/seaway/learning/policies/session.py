@@ -199,11 +199,11 @@ FEATURES: dict[Level, int] = {Level.CLUSTER: 1, Level.NODE: 1}
 `seaway.learning.observing`, which takes a second to import, repeats these versions and lengths.
 """
 
-NODE_FIGURES = 20
-"""Number of figures of a node."""
+NODE_FEATURES = 20
+"""Number of features of a node."""
 
-JOB_FIGURES = 16
-"""Number of figures of the job and the fleet."""
+JOB_FEATURES = 16
+"""Number of features of the job and the fleet."""
 
 MAX_CLUSTERS = 4096
 
@@ -242,7 +242,7 @@ def shapes_of(manifest: Manifest) -> Shapes:
         if manifest.clusters is not None:
             raise RejectedError("a policy of level node takes any number of clusters; leave clusters out")
         return Shapes(
-            (Tensor("nodes", ("N", NODE_FIGURES)), Tensor("job", (JOB_FIGURES,))),
+            (Tensor("nodes", ("N", NODE_FEATURES)), Tensor("job", (JOB_FEATURES,))),
             (Tensor("scores", ("N",)), Tensor("wait", (1,))),
         )
     if manifest.clusters is None or not 1 <= manifest.clusters <= MAX_CLUSTERS:

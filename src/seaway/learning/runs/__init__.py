@@ -1,1 +1,1 @@
-"""Runs: an algorithm learns in a folder, from the beginning or from a checkpoint, and leaves a policy."""
+"""Training runs: folders with configuration, checkpoints, episodes and the best policy."""

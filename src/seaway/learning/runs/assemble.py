@@ -11,7 +11,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import Algo, algo_of
 from seaway.learning.episodes.episode import EpisodeOptions
-from seaway.learning.runs.options import changed, names_of, odds_in, unknown
+from seaway.learning.runs.options import changed, conflicts_in, names_of, unknown
 from seaway.learning.settings import Run
 
 MAY_CHANGE = ("episodes", "patience", "checkpoint_every", "checkpoint_s")
@@ -67,7 +67,7 @@ def with_given(run: Run, given: Mapping[str, object], where: Where = option) -> 
     return made
 
 
-def going_on(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
+def resumed_run(before: Run, given: Mapping[str, object], where: Where = option) -> Run:
     """Return a resumed run with given settings.
 
     Raises
@@ -140,11 +140,11 @@ def _check_name(run: Run, algo: Algo, name: str, where: Where) -> None:
 
 
 def _check_together(run: Run, given: Mapping[str, object], where: Where) -> None:
-    """Reject combinations of settings that cannot learn, with the name of a given one."""
+    """Reject conflicts of settings, with the name of a given setting."""
     wrong = []
-    for odds in odds_in(run.learner):
-        names = [name for name in odds.names if name in given]
-        wrong += [RejectedError(odds.says, where=where(name)) for name in names[:1]]
+    for conflict in conflicts_in(run.learner):
+        names = [name for name in conflict.names if name in given]
+        wrong += [RejectedError(conflict.message, where=where(name)) for name in names[:1]]
     if wrong:
         raise RejectedError(wrong[0].message, where=wrong[0].where, also=tuple(wrong[1:]))
 

@@ -14,8 +14,8 @@ from seaway.learning.policies.file import Manifest, Point, write_policy
 from seaway.learning.runs.assemble import command_of, record_of
 from seaway.learning.runs.instances import MIX
 from seaway.learning.settings import Run
-from seaway.learning.training.learner import Decider
-from seaway.learning.training.listener import Evaluated
+from seaway.learning.training.learner import TrainedActor
+from seaway.learning.training.listener import Evaluation
 
 LONGEST_NAME = 63
 
@@ -28,10 +28,10 @@ MAX_DIGESTS = 500
 
 def export(
     path: Path,
-    decider: Decider,
+    trained_actor: TrainedActor,
     run: Run,
     digests: Mapping[str, str],
-    found: Evaluated,
+    found: Evaluation,
     curve: tuple[Point, ...],
 ) -> None:
     """Write a policy file with the results of its training.
@@ -53,20 +53,20 @@ def export(
     manifest = Manifest(
         name=policy_name(path.parent.resolve().name, run.algo),
         algo=run.algo,
-        level=decider.level,
-        features=decider.features,
+        level=trained_actor.level,
+        features=trained_actor.features,
         model_sha256="",
-        clusters=decider.clusters,
-        network=decider.network,
-        fitting=decider.fitting,
+        clusters=trained_actor.clusters,
+        network=trained_actor.network,
+        fitting=trained_actor.fitting,
         says=f"{algo_of(run.algo).says}, seed {run.settings.seed}",
         made_by=command_of(run, path.parent),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         config=record_of(run) | learned_on(run, digests),
-        figures=figures_of(found, apart=decider.apart),
+        figures=figures_of(found, apart=trained_actor.apart),
         curve=curve,
     )
-    write_policy(path, export_actor(decider.actor, manifest, decider.trials))
+    write_policy(path, export_actor(trained_actor.actor, manifest, trained_actor.trials))
 
 
 def curve_of(rows: Sequence[Mapping[str, str]]) -> tuple[Point, ...]:
@@ -111,7 +111,7 @@ def policy_name(folder: str, algo: str) -> str:
     return plain or algo
 
 
-def figures_of(found: Evaluated, *, apart: bool) -> Mapping[str, float]:
+def figures_of(found: Evaluation, *, apart: bool) -> Mapping[str, float]:
     """Return the results by name, on the training instances or on reserved ones."""
     where = "kept_apart" if apart else "trained_on"
     return {f"{where}_{name}": float(value) for name, value in asdict(found).items()}

@@ -255,7 +255,7 @@ def write(path: Path, state: dict[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except (OSError, RuntimeError) as error:  # torch says of a full disk that it is a RuntimeError
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
         beside.unlink(missing_ok=True)
         raise UnavailableError(f"{path} cannot be written: {error}") from error
 
@@ -276,7 +276,7 @@ def read(path: Path) -> dict[str, Any]:
         raise RejectedError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except pickle.UnpicklingError:
         raise RejectedError(MORE, where=str(path)) from None
-    except Exception:  # noqa: BLE001  # torch lets through what its readers raise, in words for those who program
+    except Exception:  # noqa: BLE001  # torch raises arbitrary errors of its readers
         raise RejectedError(DAMAGED, where=str(path)) from None
     if not isinstance(state, dict):
         raise RejectedError(DAMAGED, where=str(path))
@@ -302,7 +302,7 @@ def _loaded(path: Path) -> object:
     import torch
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of pickles that others wrote
+        warnings.simplefilter("ignore")  # about foreign pickles
         return torch.load(path, map_location="cpu", weights_only=True)
 
 

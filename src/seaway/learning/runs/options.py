@@ -13,60 +13,65 @@ from seaway.learning.settings import DdpgSettings, PilotSettings, PpoSettings
 
 S = TypeVar("S")
 
-WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SIZES = "-"
 """Separator of the sizes of layers, as in 128-64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Valid range of a figure.
+    """Valid range of a number.
 
     Attributes
     ----------
-    least, most
-        Ends, inclusive unless `above` is true.
-    above
-        Whether the lower end is exclusive.
+    minimum, maximum
+        Limits, inclusive unless `exclusive` is true.
+    exclusive
+        Whether the minimum is exclusive.
     """
 
-    least: float
-    most: float = float("inf")
-    above: bool = False
+    minimum: float
+    maximum: float = float("inf")
+    exclusive: bool = False
 
-    def holds(self, value: float) -> bool:
-        """Report whether a figure is finite and in the range."""
-        return isfinite(value) and (value > self.least if self.above else value >= self.least) and value <= self.most
+    def contains(self, value: float) -> bool:
+        """Report whether a number is finite and in the range."""
+        return (
+            isfinite(value)
+            and (value > self.minimum if self.exclusive else value >= self.minimum)
+            and value <= self.maximum
+        )
 
     def __str__(self) -> str:
-        if self.most == float("inf"):
-            return f"{'more than' if self.above else 'at least'} {self.least:.12g}"
-        return f"{'above' if self.above else 'from'} {self.least:.12g} {'up ' if self.above else ''}to {self.most:.12g}"
+        if self.maximum == float("inf"):
+            return f"{'more than' if self.exclusive else 'at least'} {self.minimum:.12g}"
+        start, to = ("above", "up to") if self.exclusive else ("from", "to")
+        return f"{start} {self.minimum:.12g} {to} {self.maximum:.12g}"
 
 
-RATE = Range(0, 1, above=True)
+RATE = Range(0, 1, exclusive=True)
 SHARE = Range(0, 1)
 COUNT = Range(1)
 SIZE = Range(1, 4096)
-MANY = Range(1, 10_000_000)
-FROM_ZERO = Range(0)
+CAPACITY = Range(1, 10_000_000)
+NON_NEGATIVE = Range(0)
 RANGES: Mapping[str, Range] = {
     **dict.fromkeys(("actor_rate", "critic_rate", "rate", "soft_update", "clip"), RATE),
     **dict.fromkeys(("expert_share", "discount", "trace_decay", "average"), SHARE),
     **dict.fromkeys(("offers", "epochs", "actor_delay", "updates"), COUNT),
     **dict.fromkeys(("figures", "width", "pairs"), COUNT),
     **dict.fromkeys(("hidden", "heads"), SIZE),
-    **dict.fromkeys(("live_pool", "expert_pool", "steps", "batch"), MANY),
+    **dict.fromkeys(("live_pool", "expert_pool", "steps", "batch"), CAPACITY),
     "attention": Range(0, 4096),
-    "spread": Range(0, 100, above=True),
+    "spread": Range(0, 100, exclusive=True),
     "judged": Range(2),
     **dict.fromkeys(("episodes", "evaluate_every", "checkpoint_every", "draws", "threads"), COUNT),
-    **dict.fromkeys(("noise", "noise_end", "target_noise", "target_clip", "warm_up"), FROM_ZERO),
-    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates", "packings"), FROM_ZERO),
-    "packing_s": Range(0, 3600, above=True),
+    **dict.fromkeys(("noise", "noise_end", "target_noise", "target_clip", "warm_up"), NON_NEGATIVE),
+    **dict.fromkeys(("patience", "checkpoint_s", "entropy", "candidates", "packings"), NON_NEGATIVE),
+    "packing_s": Range(0, 3600, exclusive=True),
     **dict.fromkeys(("seed", "draw_seed"), Range(0, 2**32 - 1)),
 }
-"""Ranges of all figures, by name."""
+"""Ranges of all settings, by name."""
 
 
 def read_pairs(texts: Sequence[str], where: str) -> dict[str, str]:
@@ -144,13 +149,13 @@ def read_as(kind: object, value: object) -> object:
     try:
         return read(value)
     except (TypeError, ValueError, KeyError):
-        raise ValueError(f"{value!r} is not {LIKE[kind]}") from None
+        raise ValueError(f"{value!r} is not {EXPECTED[kind]}") from None
 
 
 def _check(name: str, value: object) -> None:
     allowed = RANGES.get(name)
     for each in value if isinstance(value, tuple) else (value,):
-        if allowed and not allowed.holds(each):
+        if allowed and not allowed.contains(each):
             raise ValueError(f"{each} is not {allowed}")
 
 
@@ -166,8 +171,8 @@ def _figure(value: object) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _truth(value: object) -> bool:
-    return value if isinstance(value, bool) else WORDS[str(value).lower()]
+def _boolean(value: object) -> bool:
+    return value if isinstance(value, bool) else BOOLEANS[str(value).lower()]
 
 
 def _text(value: object) -> str:
@@ -179,17 +184,17 @@ def _text(value: object) -> str:
 def _sizes(value: object) -> tuple[int, ...]:
     """Parse sizes such as ``128-64``, or a list from JSON."""
     parts = value.split(SIZES) if isinstance(value, str) else value
-    return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # what is not a list raises
+    return tuple(_whole(part) for part in parts)  # type: ignore[attr-defined]  # raises for other types
 
 
 READERS: Mapping[Any, Callable[[object], Any]] = {
     int: _whole,
     float: _figure,
-    bool: _truth,
+    bool: _boolean,
     str: _text,
     tuple[int, ...]: _sizes,
 }
-LIKE: Mapping[object, str] = {
+EXPECTED: Mapping[object, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -201,43 +206,43 @@ LIKE: Mapping[object, str] = {
 MIN_OF_PPO = 2
 """Minimum number of steps of a batch, and of all, to compare advantages."""
 
-ONLY_LATER = ("soft_update", "target_noise", "target_clip", "trace_decay")
+NEED_DISCOUNT = ("soft_update", "target_noise", "target_clip", "trace_decay")
 """Settings about future rewards, which have no effect without a discount."""
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
-    """A combination of settings that cannot learn.
+class Conflict:
+    """Invalid combination of settings.
 
     Attributes
     ----------
     names
         Settings to change.
-    says
+    message
         Problem and remedy.
     """
 
     names: tuple[str, ...]
-    says: str
+    message: str
 
 
-def odds_in(settings: object) -> Iterator[Odds]:
-    """Yield the invalid combinations in the settings of an algorithm; nothing for other settings."""
+def conflicts_in(settings: object) -> Iterator[Conflict]:
+    """Yield the conflicts in the settings of an algorithm."""
     if isinstance(settings, DdpgSettings) and settings.live_pool < settings.warm_up:
         pool, first = settings.live_pool, settings.warm_up
-        says = f"live_pool keeps {pool} transitions, and learning begins when it holds {first} (warm_up): "
-        yield Odds(("live_pool", "warm_up"), f"{says}it never would; give live_pool {first}, or warm_up {pool}")
+        problem = f"live_pool keeps {pool} transitions, and learning begins when it holds {first} (warm_up): "
+        yield Conflict(("live_pool", "warm_up"), f"{problem}it never would; give live_pool {first}, or warm_up {pool}")
     if isinstance(settings, PpoSettings):
         for name in ("batch", "steps"):
             if getattr(settings, name) < MIN_OF_PPO:
-                yield Odds((name,), f"{getattr(settings, name)} is not at least {MIN_OF_PPO}, as ppo needs it")
+                yield Conflict((name,), f"{getattr(settings, name)} is not at least {MIN_OF_PPO}, as ppo needs it")
 
 
 def unused(settings: object, given: Collection[str]) -> dict[str, str]:
     """Return the given settings without effect, each with the setting that they require."""
     found: dict[str, str] = {}
     if not getattr(settings, "discount", 1.0):
-        found |= dict.fromkeys(ONLY_LATER, "it counts with a discount above 0")
+        found |= dict.fromkeys(NEED_DISCOUNT, "it counts with a discount above 0")
     if isinstance(settings, DdpgSettings):
         if not settings.candidates and not settings.discount:
             found["actor_rate"] = "an actor is trained with candidates above 0, or a discount above 0"

@@ -1,4 +1,4 @@
-"""A run: an algorithm learns in a folder, from the beginning or from a checkpoint."""
+"""Training of an algorithm in a folder, from the beginning or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.learning.algos import algo_of, check_installed, make_learner
 from seaway.learning.instances.instance import Instance
 from seaway.learning.runs import folder as checkpoint
-from seaway.learning.runs.assemble import Where, going_on, option
+from seaway.learning.runs.assemble import Where, option, resumed_run
 from seaway.learning.runs.export import curve_of, export
 from seaway.learning.runs.folder import FOREIGN, RunFolder, check_nothing_lost, read_best, read_saved
 from seaway.learning.runs.instances import MIX, digest_of, digest_of_mix, read_all
 from seaway.learning.runs.table import EpisodeTable, read_rows
 from seaway.learning.settings import Run
 from seaway.learning.training.learner import Learner, State
-from seaway.learning.training.listener import Evaluated, Listener, NullListener, Plan, Play, Reached, Row, Together
+from seaway.learning.training.listener import (
+    CombinedListener,
+    EpisodeResult,
+    Evaluation,
+    Listener,
+    NullListener,
+    Plan,
+    Row,
+    TrainingResult,
+)
 
 
 class Events(NullListener):
@@ -69,19 +78,19 @@ class Events(NullListener):
         """Flush the events before a checkpoint."""
         self._writer.flush()
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, result: TrainingResult) -> None:
         """Close the file."""
         self._writer.close()
 
 
-def evaluated(plays: Sequence[Play]) -> Evaluated:
+def evaluated(results: Sequence[EpisodeResult]) -> Evaluation:
     """Summarise one play of each instance."""
-    return Evaluated(
-        jobs=sum(each.jobs for each in plays),
-        placed=sum(each.placed for each in plays),
-        refused=sum(each.refused for each in plays),
-        gpu_load_variance=sum(each.gpu_load_variance or 0.0 for each in plays) / len(plays),
-        reward=sum(each.reward for each in plays) / len(plays),
+    return Evaluation(
+        jobs=sum(each.jobs for each in results),
+        placed=sum(each.placed for each in results),
+        refused=sum(each.refused for each in results),
+        gpu_load_variance=sum(each.gpu_load_variance or 0.0 for each in results) / len(results),
+        reward=sum(each.reward for each in results) / len(results),
     )
 
 
@@ -104,7 +113,7 @@ class Selection:
     def __init__(self, patience: int) -> None:
         self._patience = patience
         self._since = 0
-        self.best: Evaluated | None = None
+        self.best: Evaluation | None = None
         self.episode = 0
 
     @property
@@ -112,7 +121,7 @@ class Selection:
         """True if the patience is exhausted."""
         return 0 < self._patience <= self._since
 
-    def take(self, found: Evaluated, episode: int) -> bool:
+    def take(self, found: Evaluation, episode: int) -> bool:
         """Record an evaluation; return whether it is the best so far."""
         if self.best is None or _rank(found) > _rank(self.best):
             self.best, self.episode, self._since = found, episode, 0
@@ -126,11 +135,11 @@ class Selection:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a checkpoint."""
-        self.best = Evaluated(**state["best"]) if state["best"] else None
+        self.best = Evaluation(**state["best"]) if state["best"] else None
         self.episode, self._since = state["episode"], state["since"]
 
 
-def _rank(found: Evaluated) -> tuple[int, float]:
+def _rank(found: Evaluation) -> tuple[int, float]:
     return found.placed, -found.gpu_load_variance
 
 
@@ -141,7 +150,7 @@ MISFIT = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
 """Errors of learners that restore the state of another learner."""
 
 
-def train(run: Run, path: Path, listener: Listener | None = None) -> Reached:
+def train(run: Run, path: Path, listener: Listener | None = None) -> TrainingResult:
     """Start a run.
 
     Parameters
@@ -183,7 +192,7 @@ def resume(
     instances: Sequence[str] = (),
     listener: Listener | None = None,
     where: Where = option,
-) -> Reached:
+) -> TrainingResult:
     """Resume a run from its checkpoint. With one thread, the result equals that of an uninterrupted run to the bit.
 
     A run that was stopped before its first episode starts over.
@@ -210,10 +219,10 @@ def resume(
     watching = listener or NullListener()
     folder = RunFolder(path)
     before, digests = folder.read_config()
-    run = going_on(replace(before, instances=tuple(instances) or before.instances), given, where)
+    run = resumed_run(replace(before, instances=tuple(instances) or before.instances), given, where)
     check_installed(run.algo)
     with folder.locked():
-        state = read_saved(folder, run.settings.episodes, where("episodes"))  # before what may take long
+        state = read_saved(folder, run.settings.episodes, where("episodes"))  # before slow steps
         watching.doing("reading instances")
         read = read_all(run)
         _same_instances(digests, _digests(run, read), path)
@@ -231,12 +240,12 @@ class _Training:
     ) -> None:
         self._run, self._folder, self._digests, self._learner = run, folder, digests, learner
         self._settings = run.settings
-        self._listener = Together((EpisodeTable(folder.episodes), Events(folder.path), listener))
+        self._listener = CombinedListener((EpisodeTable(folder.episodes), Events(folder.path), listener))
         self._selection = Selection(run.settings.patience)
         self._done = self._saved = 0
-        self._saved_at_s = -inf  # the first episode has a checkpoint: from then on a kill does not lose all
+        self._saved_at_s = -inf  # so the first episode has a checkpoint
 
-    def go(self, retained: State | None = None) -> Reached:
+    def go(self, retained: State | None = None) -> TrainingResult:
         """Train until the end, from a checkpoint if there is one."""
         if retained is not None:
             self._restore(retained)
@@ -251,18 +260,18 @@ class _Training:
             raise UnavailableError(f"{self._folder.path} cannot be written to: {error.strerror}") from error
         if self._saved < self._done or (
             retained is None and not self._listener.stopping
-        ):  # before an end of `prepare` none is kept
+        ):  # no checkpoint if `prepare` was stopped
             self._save()
         unfinished = why == STOPPED
         policy = self._policy(unfinished=unfinished)
-        reached = Reached(self._done, self._selection.best, self._selection.episode, why, unfinished, policy)
-        self._listener.ends(reached)
-        return reached
+        result = TrainingResult(self._done, self._selection.best, self._selection.episode, why, unfinished, policy)
+        self._listener.ends(result)
+        return result
 
     def _play(self) -> str:
-        coming = self._learner.plays()
+        results = self._learner.train()
         while not (why := self._over()):
-            self._note(next(coming)[: self._settings.episodes - self._done])
+            self._record(next(results)[: self._settings.episodes - self._done])
             if self._due():
                 self._save()
         return why
@@ -275,18 +284,18 @@ class _Training:
             return TIRED.format(self._settings.patience)
         return STOPPED if self._listener.stopping else ""
 
-    def _note(self, plays: Sequence[Play]) -> None:
+    def _record(self, results: Sequence[EpisodeResult]) -> None:
         """Count episodes, and evaluate the policy when due."""
-        before, self._done = self._done, self._done + len(plays)
+        before, self._done = self._done, self._done + len(results)
         every = self._settings.evaluate_every
         found, best = None, False
         if self._done // every > before // every or self._done >= self._settings.episodes:
             found, best = self._evaluate()
-        for at, play in enumerate(plays, before + 1):
+        for at, each in enumerate(results, before + 1):
             last = at == self._done
-            self._listener.played(Row(at, play, found if last else None, best and last))
+            self._listener.played(Row(at, each, found if last else None, best and last))
 
-    def _evaluate(self) -> tuple[Evaluated, bool]:
+    def _evaluate(self) -> tuple[Evaluation, bool]:
         found = evaluated(self._learner.evaluate())
         best = self._selection.take(found, self._done)
         if best:
@@ -323,20 +332,20 @@ class _Training:
         if retained["episode"] == self._selection.episode:
             return self._export(best, retained["weights"])
         if unfinished:
-            return None  # after a kill they are of a later episode, which is played again
+            return None  # after a kill, they are of a later episode, which is played again
         raise RejectedError(
             f"has weights of episode {retained['episode']}, the checkpoint's best is of {self._selection.episode}: "
             "continue with --resume --episodes, or start a new run",
             where=str(self._folder.best),
         )
 
-    def _export(self, best: Evaluated, weights: State) -> Path:
+    def _export(self, best: Evaluation, weights: State) -> Path:
         try:
-            self._learner.wear(weights)
+            self._learner.load_weights(weights)
         except MISFIT:
             raise RejectedError(FOREIGN, where=str(self._folder.best)) from None
         curve = curve_of(read_rows(self._folder.episodes))
-        export(self._folder.policy, self._learner.decider(), self._run, self._digests, best, curve)
+        export(self._folder.policy, self._learner.trained_actor(), self._run, self._digests, best, curve)
         return self._folder.policy
 
 

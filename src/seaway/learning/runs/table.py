@@ -26,7 +26,7 @@ COLUMNS = (
     "evaluated_reward",
     "best",
 )
-"""Columns, see `Play`, `Evaluated` and `Row`; the last ones are empty without an evaluation."""
+"""Columns, see `EpisodeResult`, `Evaluation` and `Row`; the last ones are empty without an evaluation."""
 
 
 class EpisodeTable(NullListener):
@@ -109,10 +109,10 @@ def _is_row(cells: list[str]) -> bool:
         return False
 
 
-def _check(good: bool, path: Path, line: int, says: str) -> None:
+def _check(good: bool, path: Path, line: int, problem: str) -> None:
     if not good:
         raise RejectedError(
-            f"{says}: fix the file, or move it to continue without the rows of earlier episodes",
+            f"{problem}: fix the file, or move it to continue without the rows of earlier episodes",
             where=f"{path}:{line}",
         )
 

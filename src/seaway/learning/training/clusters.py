@@ -13,19 +13,19 @@ from seaway.learning.instances.instance import Instance
 from seaway.learning.observing.clusters import VERSION, observation_size
 from seaway.learning.policies.file import Level
 from seaway.learning.settings import Run
-from seaway.learning.training.learner import Decider, check_finite
-from seaway.learning.training.listener import Play
+from seaway.learning.training.learner import TrainedActor, check_finite
+from seaway.learning.training.listener import EpisodeResult
 from seaway.scheduling.arrays import Float32
 from seaway.simulation.outcome import Outcome
 
-Choose = Callable[[Float32], float]
-"""Function from an observation to an action from -1 to 1."""
+Act = Callable[[Float32], float]
+"""Policy as a function from an observation to an action, -1 to 1."""
 
 MAX_TRIALS = 8
 
 
-class Clusters:
-    """Episodes on some instances in rotation.
+class ClusterEnvs:
+    """Environments of instances, in rotation for training and all for evaluation.
 
     Parameters
     ----------
@@ -62,35 +62,35 @@ class Clusters:
         self.clusters = counts[0]
         self.network = any(instance.fleet.links for instance in instances)
         self.size = observation_size(self.clusters, network=self.network)
-        self._learning: dict[int, ClusterEnv] = {}
-        self._measuring: dict[int, ClusterEnv] = {}
+        self._training_envs: dict[int, ClusterEnv] = {}
+        self._evaluation_envs: dict[int, ClusterEnv] = {}
 
     def begin(self, episode: int) -> tuple[ClusterEnv, Float32]:
         """Begin an episode by number, from 0; the previous one ends."""
-        env = self._env(self._learning, episode % len(self._instances))
+        env = self._env(self._training_envs, episode % len(self._instances))
         return env, env.reset()[0]
 
     def each(self) -> Sequence[ClusterEnv]:
         """Return a separate environment for each instance, not yet reset."""
-        return [self._env(self._measuring, at) for at in range(len(self._instances))]
+        return [self._env(self._evaluation_envs, at) for at in range(len(self._instances))]
 
-    def evaluate(self, choose: Choose) -> list[Play]:
+    def evaluate(self, act: Act) -> list[EpisodeResult]:
         """Play each instance once."""
-        return [_play(env, choose) for env in self.each()]
+        return [_play(env, act) for env in self.each()]
 
-    def decider(self, actor: Any, choose: Choose) -> Decider:  # noqa: ANN401  # a module of torch
+    def trained_actor(self, actor: Any, act: Act) -> TrainedActor:  # noqa: ANN401  # a module of torch
         """Return an actor with examples of its observations on the first instance."""
         seen: list[Float32] = []
 
-        def look(observation: Float32) -> float:
+        def record(observation: Float32) -> float:
             seen.append(observation)
-            return choose(observation)
+            return act(observation)
 
-        _play(self.each()[0], look)
+        _play(self.each()[0], record)
         picked = np.linspace(0, len(seen) - 1, min(MAX_TRIALS, len(seen)), dtype=int)
         trials = [{"observation": seen[at][None]} for at in picked]
         fitting = self._run.settings.fitting
-        return Decider(actor, Level.CLUSTER, VERSION, trials, self.clusters, self.network, fitting)
+        return TrainedActor(actor, Level.CLUSTER, VERSION, trials, self.clusters, self.network, fitting)
 
     def _env(self, made: dict[int, ClusterEnv], at: int) -> ClusterEnv:
         if at not in made:
@@ -103,10 +103,12 @@ class Clusters:
         return made[at]
 
 
-def play_of(name: str, reward: float, outcome: Outcome, seconds: float, figures: Mapping[str, float]) -> Play:
-    """Return the record of an episode."""
+def episode_result(
+    name: str, reward: float, outcome: Outcome, seconds: float, figures: Mapping[str, float]
+) -> EpisodeResult:
+    """Return the result of an episode."""
     counts, use = outcome.counts, outcome.use
-    return Play(
+    return EpisodeResult(
         instance=name,
         reward=reward,
         jobs=counts.jobs,
@@ -120,13 +122,13 @@ def play_of(name: str, reward: float, outcome: Outcome, seconds: float, figures:
     )
 
 
-def _play(env: ClusterEnv, choose: Choose) -> Play:
+def _play(env: ClusterEnv, act: Act) -> EpisodeResult:
     observation, _ = env.reset()
-    reward, ended = 0.0, False
+    reward, terminated = 0.0, False
     info: dict[str, Any] = {}
-    while not ended:
-        action = choose(observation)
+    while not terminated:
+        action = act(observation)
         check_finite(action)
-        observation, earned, ended, _, info = env.step(np.array([action], np.float32))
-        reward += earned
-    return play_of(env.episode.instance.name, reward, info["outcome"], 0.0, {})
+        observation, step_reward, terminated, _, info = env.step(np.array([action], np.float32))
+        reward += step_reward
+    return episode_result(env.episode.instance.name, reward, info["outcome"], 0.0, {})

@@ -12,11 +12,11 @@ import numpy as np
 
 from seaway.learning.agents.eade import EadeDdpg, Losses
 from seaway.learning.instances.instance import Instance
-from seaway.learning.observing.clusters import FIGURES, NETWORK_FIGURES
+from seaway.learning.observing.clusters import CLUSTER_FEATURES, NETWORK_FEATURES
 from seaway.learning.settings import DdpgSettings, Run
-from seaway.learning.training.clusters import Clusters, play_of
-from seaway.learning.training.learner import Decider, State, check_finite
-from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.clusters import ClusterEnvs, episode_result
+from seaway.learning.training.learner import State, TrainedActor, check_finite
+from seaway.learning.training.listener import EpisodeResult, Listener
 
 
 def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:
@@ -29,33 +29,33 @@ def noise_at(settings: DdpgSettings, episode: int, episodes: int) -> float:
 
 def make(run: Run, instances: Sequence[Instance]) -> DdpgLearner:
     """Return the learner of a run; see `algos`."""
-    return DdpgLearner(run, Clusters(run, instances))
+    return DdpgLearner(run, ClusterEnvs(run, instances))
 
 
 class DdpgLearner:
-    """Agent that learns from the expert's history and from its own actions."""
+    """Learner with an agent that learns from its own actions and the demonstrations of an expert."""
 
-    def __init__(self, run: Run, clusters: Clusters) -> None:
-        figures = NETWORK_FIGURES if clusters.network else FIGURES
+    def __init__(self, run: Run, envs: ClusterEnvs) -> None:
+        figures = NETWORK_FEATURES if envs.network else CLUSTER_FEATURES
         self._settings = replace(cast("DdpgSettings", run.learner), figures=figures)
         self._run = run
-        self._clusters = clusters
+        self._envs = envs
         self._episode = 0
-        self.agent = EadeDdpg(self._settings, clusters.size, run.settings.seed)
+        self.agent = EadeDdpg(self._settings, envs.size, run.settings.seed)
 
     def prepare(self, listener: Listener) -> None:
         """Do nothing: the expert decides during episodes."""
 
-    def plays(self) -> Iterator[Sequence[Play]]:
+    def train(self) -> Iterator[Sequence[EpisodeResult]]:
         """Train, and yield one episode per item."""
         while True:
-            play = self._play()
+            result = self._play()
             self._episode += 1
-            yield (play,)
+            yield (result,)
 
-    def evaluate(self) -> Sequence[Play]:
+    def evaluate(self) -> Sequence[EpisodeResult]:
         """Play each instance once, without noise."""
-        return self._clusters.evaluate(self.agent.act)
+        return self._envs.evaluate(self.agent.act)
 
     def state(self) -> State:
         """Return the state of the agent and the episode."""
@@ -67,36 +67,38 @@ class DdpgLearner:
         self.agent.restore(state["agent"])
 
     def weights(self) -> State:
-        """Return the weights of the deciding networks."""
+        """Return the weights of the policy."""
         return dict(self.agent.policy.state_dict())
 
-    def wear(self, weights: State) -> None:
-        """Set the weights of the deciding networks."""
+    def load_weights(self, weights: State) -> None:
+        """Set the weights of the policy."""
         self.agent.policy.load_state_dict(weights)
 
-    def decider(self) -> Decider:
-        """Return the deciding network."""
-        return self._clusters.decider(self.agent.policy, self.agent.act)
+    def trained_actor(self) -> TrainedActor:
+        """Return the policy for export."""
+        return self._envs.trained_actor(self.agent.policy, self.agent.act)
 
-    def _play(self) -> Play:
+    def _play(self) -> EpisodeResult:
         start_s = time.perf_counter()
         agent, settings = self.agent, self._settings
         noise = noise_at(settings, self._episode, self._run.settings.episodes)
-        env, observation = self._clusters.begin(self._episode)
+        env, observation = self._envs.begin(self._episode)
         action = np.zeros(1, np.float32)
-        total, ended, losses = 0.0, False, []
-        while not ended:
+        total, terminated, losses = 0.0, False, []
+        while not terminated:
             if settings.expert_share:
                 agent.add_demonstration(observation, *env.expert())
             action[0] = agent.act(observation, noise)
             check_finite(action[0])
-            following, reward, ended, _, info = env.step(action)
-            agent.add_transition(observation, float(action[0]), reward, following, ended)
+            following, reward, terminated, _, info = env.step(action)
+            agent.add_transition(observation, float(action[0]), reward, following, terminated)
             observation = following
             total += reward
             losses += [loss for _ in range(settings.updates) if (loss := agent.learn())]
         seconds = time.perf_counter() - start_s
-        return play_of(env.episode.instance.name, total, info["outcome"], seconds, {**_means(losses), "noise": noise})
+        return episode_result(
+            env.episode.instance.name, total, info["outcome"], seconds, {**_means(losses), "noise": noise}
+        )
 
 
 def _means(losses: Sequence[Losses]) -> dict[str, float]:

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.policies.file import Level
-from seaway.learning.training.listener import Listener, Play
+from seaway.learning.training.listener import EpisodeResult, Listener
 
 State = dict[str, Any]
 """State for a checkpoint: numbers, texts, tensors and arrays, in dicts, lists and tuples."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decider:
-    """Deciding network, for export to a policy file; see `Manifest` for the other fields.
+class TrainedActor:
+    """Trained network for export to a policy file; see `Manifest` for the other fields.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Decider:
     trials
         Examples of real inputs, 1 to 16.
     apart
-        Whether it was evaluated on instances that were not used for training.
+        Whether it was evaluated on held-out instances.
     """
 
     actor: Any
@@ -49,15 +49,15 @@ class Learner(Protocol):
     """
 
     def prepare(self, listener: Listener) -> None:
-        """Prepare the first episode, for example fill the expert's pool. It is not called for a resumed run."""
+        """Prepare the first episode, for example by imitation. It is not called for a resumed run."""
 
-    def plays(self) -> Iterator[Sequence[Play]]:
-        """Train without end; each item has the episodes that ended since the last one, at least one.
+    def train(self) -> Iterator[Sequence[EpisodeResult]]:
+        """Train without end, and yield the results of episodes, one or more per item.
 
         Between items, all other methods can be called.
         """
 
-    def evaluate(self) -> Sequence[Play]:
+    def evaluate(self) -> Sequence[EpisodeResult]:
         """Play each instance once with the present policy, without noise. The state does not change."""
 
     def state(self) -> State:
@@ -69,11 +69,11 @@ class Learner(Protocol):
     def weights(self) -> State:
         """Return the weights that decisions need."""
 
-    def wear(self, weights: State) -> None:
+    def load_weights(self, weights: State) -> None:
         """Set the weights for decisions. Training is not possible after that."""
 
-    def decider(self) -> Decider:
-        """Return the deciding network."""
+    def trained_actor(self) -> TrainedActor:
+        """Return the network for export."""
 
 
 LOWER_RATES = "give it lower learning rates"

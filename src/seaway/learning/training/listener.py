@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class EpisodeResult:
     """Result of an episode.
 
     Attributes
@@ -19,7 +19,7 @@ class Play:
     reward
         Sum of rewards.
     jobs, placed, refused, failed
-        Number of jobs that arrived, were placed, could not be placed, and were not placed although a place existed.
+        Number of jobs that arrived, were placed, were infeasible, and were not placed although they fitted.
     fragmentation, gpu_load_variance
         Values at the end, see `seaway.simulation.outcome`; None for a fleet without such resources.
     seconds
@@ -41,7 +41,7 @@ class Play:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluation:
     """Result of the policy without noise on all training instances.
 
     Attributes
@@ -74,8 +74,8 @@ class Row:
     """
 
     episode: int
-    play: Play
-    evaluated: Evaluated | None = None
+    play: EpisodeResult
+    evaluated: Evaluation | None = None
     best: bool = False
 
 
@@ -101,11 +101,11 @@ class Plan:
     algo: str
     episodes: int
     done: int = 0
-    best: Evaluated | None = None
+    best: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class TrainingResult:
     """Result of a run.
 
     Attributes
@@ -117,7 +117,7 @@ class Reached:
     best_episode
         Number of its episode.
     why
-        Reason of the end, one clause: ``all episodes played``, ``no better for 20 evaluations``, ``stopped``.
+        Reason for the end, one clause: ``all episodes played``, ``no better for 20 evaluations``, ``stopped``.
     unfinished
         Whether it was stopped and can be resumed.
     policy
@@ -125,7 +125,7 @@ class Reached:
     """
 
     episodes: int
-    best: Evaluated | None
+    best: Evaluation | None
     best_episode: int
     why: str
     unfinished: bool = False
@@ -151,7 +151,7 @@ class Listener(Protocol):
     def saved(self, episode: int) -> None:
         """Receive the number of the last episode in a checkpoint."""
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, result: TrainingResult) -> None:
         """Receive the result, unless the run failed."""
 
 
@@ -172,11 +172,11 @@ class NullListener:
     def saved(self, episode: int) -> None:
         """Do nothing."""
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, result: TrainingResult) -> None:
         """Do nothing."""
 
 
-class Together:
+class CombinedListener:
     """Several listeners as one. Any of them can end the run."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
@@ -207,7 +207,7 @@ class Together:
         for each in self._all:
             each.saved(episode)
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, result: TrainingResult) -> None:
         """Forward the result."""
         for each in self._all:
-            each.ends(reached)
+            each.ends(result)

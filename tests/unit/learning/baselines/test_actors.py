@@ -1,4 +1,4 @@
-"""Anything that is exported of a rival decides as Stable-Baselines3 itself does."""
+"""Exported actors of baselines decide as Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 
 from seaway.learning.baselines import BaselineLearner, actor_of  # noqa: E402  # where torch is
 from seaway.learning.runs.instances import read_all  # noqa: E402
-from seaway.learning.training.clusters import Clusters  # noqa: E402
+from seaway.learning.training.clusters import ClusterEnvs  # noqa: E402
 from tests.unit.learning.runs.small import small_run, write_instance  # noqa: E402
 
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo", "sb3-ddpg"])
-def test_the_actor_chooses_what_the_model_predicts(algo: str, tmp_path: Path) -> None:
-    """For any observation, without noise; also where PPO's choice must be cut off."""
+def test_actors_equal_deterministic_predictions(algo: str, tmp_path: Path) -> None:
+    """Clipped actions of PPO are included."""
     run = small_run(algo, write_instance(tmp_path / "toy", 10))
-    learner = BaselineLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, ClusterEnvs(run, read_all(run)))
     with torch.no_grad():
         for weights in learner.model.policy.parameters():
             weights.mul_(4.0)
@@ -34,8 +34,8 @@ def test_the_actor_chooses_what_the_model_predicts(algo: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo", "sb3-ddpg"])
 def test_networks_have_the_published_sizes(algo: str, tmp_path: Path) -> None:
-    """128 and 64, in the actor and in the critics, unless asked for others."""
+    """Actor and critics have hidden layers of 128 and 64 by default."""
     run = small_run(algo, write_instance(tmp_path / "toy", 3), hidden="128-64")
-    learner = BaselineLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, ClusterEnvs(run, read_all(run)))
     widths = {each.shape[0] for each in learner.model.policy.parameters() if each.ndim == 2}
     assert widths == {128, 64, 1}

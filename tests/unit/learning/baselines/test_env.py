@@ -1,4 +1,4 @@
-"""Anything that Stable-Baselines3 plays goes through the instances, and can be gone back to."""
+"""Environments of Stable-Baselines3 rotate instances, and their state can be restored."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ pytest.importorskip("stable_baselines3", reason="needs seaway[learn]")
 from seaway.domain.errors import RejectedError  # where torch is
 from seaway.learning.baselines import BaselineEnv, BaselineLearner
 from seaway.learning.runs.instances import read_all
-from seaway.learning.training.clusters import Clusters
+from seaway.learning.training.clusters import ClusterEnvs
 from tests.unit.learning.runs.small import small_run, write_instance
 
 
 @pytest.fixture
-def clusters(tmp_path: Path) -> Clusters:
-    """Return episodes on two instances, of ten and of six jobs."""
+def envs(tmp_path: Path) -> ClusterEnvs:
+    """Return environments of two instances, with ten and six jobs."""
     run = small_run("td3", write_instance(tmp_path / "one", 10), write_instance(tmp_path / "two", 6))
-    return Clusters(run, read_all(run))
+    return ClusterEnvs(run, read_all(run))
 
 
 def play(env: BaselineEnv, *actions: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """Take some actions; return what is seen then."""
+    """Take some actions, and return the last observation."""
     for action in actions:
         seen, *_ = env.step(np.array([action], np.float32))
     return seen
 
 
-def test_an_episode_is_gone_back_to_by_its_actions(clusters: Clusters) -> None:
-    """Anything that is seen in the middle of one is seen again, and as many steps are certain to come."""
-    env = BaselineEnv(clusters)
+def test_a_restored_environment_replays_its_actions(envs: ClusterEnvs) -> None:
+    """The observation and the minimum number of remaining steps are equal."""
+    env = BaselineEnv(envs)
     env.episode = 1
     env.reset()
     seen = play(env, 0.1, -0.9, 0.4)
-    other = BaselineEnv(clusters)
+    other = BaselineEnv(envs)
     other.restore(env.state())
-    assert env.certain == other.certain == 3
+    assert env.min_steps == other.min_steps == 3
     np.testing.assert_array_equal(other.reset()[0], seen)
 
 
-def test_episodes_are_noted_when_they_end(clusters: Clusters) -> None:
-    """Their jobs, in the sum of what became of them, and the number of the next."""
-    env = BaselineEnv(clusters)
+def test_results_of_completed_episodes_are_recorded(envs: ClusterEnvs) -> None:
+    """They have the counts of jobs, and the number of the episode increases."""
+    env = BaselineEnv(envs)
     env.reset()
-    play(env, *[-1.0] * env.certain)
-    assert (env.episode, len(env.ended)) == (1, 1)
-    ended = env.ended[0]
-    assert (ended.jobs, ended.placed + ended.refused + ended.failed) == (10, 10)
+    play(env, *[-1.0] * env.min_steps)
+    assert (env.episode, len(env.results)) == (1, 1)
+    result = env.results[0]
+    assert (result.jobs, result.placed + result.refused + result.failed) == (10, 10)
 
 
 @pytest.mark.parametrize("algo", ["td3", "sac", "ppo"])
-def test_weights_without_end_are_informed_of(algo: str, tmp_path: Path) -> None:
-    """A user who gave too high a rate reads that, and no traceback."""
+def test_diverged_weights_are_reported(algo: str, tmp_path: Path) -> None:
+    """The error recommends a lower learning rate."""
     given = {} if algo == "ppo" else {"warm_up": 1}
     run = small_run(algo, write_instance(tmp_path / "toy", 4), **given)
-    learner = BaselineLearner(run, Clusters(run, read_all(run)))
+    learner = BaselineLearner(run, ClusterEnvs(run, read_all(run)))
     for weights in learner.model.policy.parameters():
         weights.data.fill_(float("nan"))
     with pytest.raises(RejectedError, match="give it lower learning rates"):
-        list(islice(learner.plays(), 3))
+        list(islice(learner.train(), 3))

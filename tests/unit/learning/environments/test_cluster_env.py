@@ -20,18 +20,18 @@ FULL, EMPTY, WAIT = 0, 1, 2
 
 
 @pytest.mark.parametrize("discrete", [False, True])
-def test_gymnasium_finds_nothing_wrong(discrete: bool) -> None:
-    """Its own checker: spaces, seeds, what steps and resets return."""
+def test_the_environment_passes_the_checker_of_gymnasium(discrete: bool) -> None:
+    """The checker covers spaces, seeds, and results of steps and resets."""
     check_env(ClusterEnv(drawn("placement", 2, seed=0), discrete=discrete), skip_render_check=True)
 
 
-def test_gymnasium_finds_nothing_wrong_with_links_and_drawn_instances() -> None:
-    """Nor where links are shown, and each episode draws another instance."""
+def test_links_and_generated_instances_pass_the_checker() -> None:
+    """Observations have links, and each episode has another instance."""
     check_env(ClusterEnv(kind_of("network"), network=True, fitting=True), skip_render_check=True)
 
 
-def test_what_is_shown_lies_in_the_space() -> None:
-    """From the first job to the end, with every figure of the clusters, the links and the job."""
+def test_observations_are_in_the_space() -> None:
+    """All observations of an episode are in the space, with links."""
     for env in (ClusterEnv(kind_of("placement")), ClusterEnv(kind_of("network"), network=True)):
         shown, info = env.reset(seed=2)
         ended = False
@@ -43,8 +43,8 @@ def test_what_is_shown_lies_in_the_space() -> None:
         assert env.observation_space.contains(shown)
 
 
-def test_a_step_decides_the_job_at_hand_and_pays_for_it() -> None:
-    """Placing in the fuller cluster earns 0, in the emptier -10; what does not fit costs 50, a right wait nothing."""
+def test_rewards_of_steps() -> None:
+    """The rewards are 0 for the fuller cluster, -10 for the emptier one, -50 if infeasible, and 0 for a right wait."""
     env = ClusterEnv([halves(6)], discrete=True)
     env.reset(seed=0)
     earned = [env.step(choice)[1] for choice in (FULL, EMPTY, FULL, FULL, WAIT, EMPTY, WAIT)]
@@ -52,8 +52,8 @@ def test_a_step_decides_the_job_at_hand_and_pays_for_it() -> None:
     assert env.episode.done
 
 
-def test_an_action_falls_into_a_bin() -> None:
-    """One number: the first third is the first cluster, the last third waits."""
+def test_continuous_actions_select_a_bin() -> None:
+    """With two clusters, the first third is the first cluster, and the last third waits."""
     env = ClusterEnv([halves(2)])
     env.reset(seed=0)
     assert env.step(np.array([-0.9], np.float32))[1] == 0
@@ -61,8 +61,8 @@ def test_an_action_falls_into_a_bin() -> None:
     assert env.episode.plan().placed.tolist() == [True, False]
 
 
-def test_the_end_brings_the_outcome() -> None:
-    """Once, with the counts that a replay would give."""
+def test_the_last_step_has_the_outcome() -> None:
+    """Only the last step has it, with the counts of a replay."""
     env = ClusterEnv([halves(2)], discrete=True)
     env.reset(seed=0)
     assert "outcome" not in env.step(FULL)[4]
@@ -71,8 +71,8 @@ def test_the_end_brings_the_outcome() -> None:
     assert info["outcome"].counts.placed == 2
 
 
-def test_the_expert_never_pays() -> None:
-    """Its choice earns most at once: 0 each time, whether it places or waits, as it says."""
+def test_the_expert_has_the_highest_reward() -> None:
+    """Its choices have a reward of 0, which it returns, for placements and waiting."""
     for env in (ClusterEnv(drawn("placement", 1, seed=1)), ClusterEnv(drawn("placement", 1, seed=1), discrete=True)):
         env.reset(seed=0)
         while not env.episode.done:
@@ -80,15 +80,15 @@ def test_the_expert_never_pays() -> None:
             assert env.step(int(action) if env.action_space.shape == () else np.array([action]))[1] == reward == 0
 
 
-def test_rewards_are_as_they_are_set() -> None:
-    """Each number of them counts."""
+def test_rewards_are_configurable() -> None:
+    """Each of the numbers has an effect."""
     env = ClusterEnv([halves(3)], discrete=True, rewards=Rewards(scale=2, impossible=-7, wait_wrong=-3))
     env.reset(seed=0)
     assert [env.step(choice)[1] for choice in (FULL, EMPTY, WAIT)] == [0, -2, -3]
 
 
-def test_instances_come_in_turn() -> None:
-    """A seed names the one to begin with, counted round and round; without one the next comes."""
+def test_instances_are_used_in_rotation() -> None:
+    """A seed selects the first instance, modulo their number; without a seed the next one is used."""
     env = ClusterEnv([replace(halves(1), name=name) for name in "abc"])
     began = []
     for seed in (None, None, None, 4, None, None):
@@ -97,8 +97,8 @@ def test_instances_come_in_turn() -> None:
     assert began == ["b", "c", "a", "b", "c", "a"]
 
 
-def test_the_same_seed_draws_the_same_episodes() -> None:
-    """The first one and those after it."""
+def test_the_same_seed_generates_the_same_episodes() -> None:
+    """The first episode and later ones are equal."""
 
     def shown(env: ClusterEnv) -> list[list[float]]:
         return [env.reset(seed=seed)[0].tolist() for seed in (7, None, None)]
@@ -109,7 +109,7 @@ def test_the_same_seed_draws_the_same_episodes() -> None:
 
 
 def test_instances_with_other_numbers_of_clusters_are_rejected() -> None:
-    """Anything that was learned of three clusters says nothing of sixteen; the instance is named."""
+    """The error names the instance."""
     env = ClusterEnv([*drawn("network", 1, seed=0), *drawn("placement", 1, seed=0)])
     with pytest.raises(RejectedError, match="16 clusters") as failure:
         env.reset(seed=1)
@@ -117,13 +117,13 @@ def test_instances_with_other_numbers_of_clusters_are_rejected() -> None:
 
 
 def test_no_instances_are_rejected() -> None:
-    """There is nothing to begin with."""
+    """An environment needs at least one instance."""
     with pytest.raises(RejectedError, match="no instances"):
         ClusterEnv([])
 
 
-def test_numbers_of_arrays_are_actions_too() -> None:
-    """Learners hand over what their arrays hold: an element, or an array without axes."""
+def test_elements_of_arrays_are_actions() -> None:
+    """An action can be an element of an array, or an array without axes."""
     numbers: list[Any] = [np.int64(FULL), np.array(FULL)]
     env = ClusterEnv([halves(2)], discrete=True)
     env.reset(seed=0)
@@ -132,7 +132,7 @@ def test_numbers_of_arrays_are_actions_too() -> None:
 
 @pytest.mark.parametrize("action", [-1, WAIT + 1, 99])
 def test_an_action_outside_the_space_is_rejected(action: int) -> None:
-    """It stands for nothing, and the job is still to be decided."""
+    """The current job does not change."""
     env = ClusterEnv([halves(2)], discrete=True)
     env.reset(seed=0)
     with pytest.raises(RejectedError, match=f"action {action} not found: actions are 0 to {WAIT}"):

@@ -25,8 +25,8 @@ from seaway.learning.environments.node_env import WAIT, NodeEnv, NodeRewards
 
 
 @pytest.mark.filterwarnings("ignore:.*A Box observation space (min|max)imum value is:UserWarning")
-def test_gymnasium_finds_nothing_wrong() -> None:
-    """But that figures have no bounds: they are about -2 to 2, and nothing keeps them there."""
+def test_the_environment_passes_the_checker_of_gymnasium() -> None:
+    """It warns about unbounded features only, which are about -2 to 2."""
     check_env(NodeEnv(kind_of("any")), skip_render_check=True)
 
 
@@ -37,8 +37,8 @@ def pair() -> Instance:
     return Instance("pair", two, jobs, jobs)
 
 
-def test_what_is_listed_fits_and_what_is_not_is_masked() -> None:
-    """The list has the nodes that fit and no others; to wait is legal until the end."""
+def test_the_shortlist_and_the_mask() -> None:
+    """The shortlist has all feasible nodes and no others, and waiting is legal until the end."""
     env = NodeEnv([pair()])
     shown, info = env.reset(seed=0)
     for listed in (2, 1, 0):
@@ -54,16 +54,16 @@ def test_what_is_listed_fits_and_what_is_not_is_masked() -> None:
     assert info["outcome"].counts.placed == 2
 
 
-def test_a_whole_episode_earns_the_jobs_that_it_places() -> None:
-    """One each; an action that stands for no node loses the job and one."""
+def test_the_return_is_the_number_of_placed_jobs() -> None:
+    """An illegal action loses the job, with a reward of -1."""
     env = NodeEnv([pair()])
     env.reset(seed=0)
     assert [env.step(action)[1] for action in (1, 7, 0)] == [1, -1, 1]
     assert env.episode.outcome("").counts.failed == 1
 
 
-def test_rewards_are_as_they_are_set() -> None:
-    """For cards taken, for waiting though something fits, and for hours waited."""
+def test_rewards_are_configurable() -> None:
+    """Rewards can depend on GPUs, on wrong waits and on waiting time."""
     runs = Instance("pair", pair().fleet, tuple(job(f"job-{at}", gpus=1, expected_duration_s=3_600) for at in range(3)))
     rewards = NodeRewards(job=0, card=2, wait_wrong=-5, waited_hour=-3)
     env = NodeEnv([runs], rewards=rewards, options=EpisodeOptions(departures=True))
@@ -72,8 +72,8 @@ def test_rewards_are_as_they_are_set() -> None:
     assert env.step(0)[1] == 2 - 3
 
 
-def test_nothing_is_better_than_the_first_of_the_list_to_the_policy_of_seaway() -> None:
-    """Nodes are sorted by the value that they would lose, as in that policy."""
+def test_the_shortlist_is_sorted_by_the_policy_of_seaway() -> None:
+    """Nodes are sorted by the loss of value of that policy."""
     (instance,) = drawn("placement", 1, seed=4)
     env, seaway = NodeEnv([instance]), Seaway(instance.mix)
     env.reset(seed=0)
@@ -86,8 +86,8 @@ def test_nothing_is_better_than_the_first_of_the_list_to_the_policy_of_seaway() 
         assert scores[episode.plan().decisions[number, PLAN_NODE]] == scores.max()
 
 
-def test_devices_are_those_that_the_policy_of_seaway_takes() -> None:
-    """On a single node it places as in the engine."""
+def test_devices_are_chosen_by_the_policy_of_seaway() -> None:
+    """Placements on a single node equal those of the engine."""
     (drawn_instance,) = drawn("placement", 1, seed=4)
     one = replace(drawn_instance, fleet=fleet(node(*(gpu(memory_mib=16_384) for _ in range(8)))))
     env = NodeEnv([one], options=EpisodeOptions(offers=1))
@@ -100,8 +100,8 @@ def test_devices_are_those_that_the_policy_of_seaway_takes() -> None:
     assert list(env.episode.plan().placements()) == list(plan.placements())
 
 
-def test_the_same_seed_draws_the_same_episodes() -> None:
-    """On fleets of any size, the figures included."""
+def test_the_same_seed_generates_the_same_episodes() -> None:
+    """Fleets can have any size, and features are equal."""
 
     def shown(env: NodeEnv) -> list[list[float]]:
         return [env.reset(seed=seed)[0]["nodes"].tolist() for seed in (5, None)]
@@ -111,7 +111,7 @@ def test_the_same_seed_draws_the_same_episodes() -> None:
 
 @pytest.mark.parametrize("action", [-1, WAIT + 1, 99])
 def test_an_action_outside_the_space_is_rejected(action: int) -> None:
-    """It stands for nothing, and the job is still to be decided."""
+    """The current job does not change."""
     env = NodeEnv([pair()])
     env.reset(seed=0)
     with pytest.raises(RejectedError, match=f"action {action} not found: actions are 0 to {WAIT}"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seaway.domain.errors import RejectedError
-from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, Seen, heuristic
+from seaway.learning.evaluation.contestants import OFFERS, Contestant, Played, TrainingSet, heuristic
 from seaway.learning.evaluation.measure import Task, measure, run, tasks
 from seaway.learning.instances.instance import Instance
 from seaway.learning.parallel import Serial
@@ -70,7 +70,7 @@ def test_only_what_draws_lots_is_tried_with_every_seed() -> None:
 def test_what_was_trained_on_an_instance_is_known_by_its_content() -> None:
     """A run is reported by digests, whatever the folder is called; of a heuristic there is nothing to tell."""
     mine, other = instance("mine"), instance("other", cores=600)
-    trained = Contestant("run", "cluster", Fake(), trained_on=Seen(frozenset([digest_of(instance("copy"))])))
+    trained = Contestant("run", "cluster", Fake(), trained_on=TrainingSet(frozenset([digest_of(instance("copy"))])))
     work = tasks([trained, Contestant("fake", "node", Fake())], [mine, other], [0])
     assert [task.trained_on_instance for task in work] == [True, None, False, None]
 
@@ -79,7 +79,9 @@ def test_runs_of_a_folder_are_measured_on_their_own_instances_alone() -> None:
     """Each algorithm is measured on an instance by the run that was trained on it."""
     mine, other = instance("mine"), instance("other", cores=600)
     own = [
-        Contestant("algo", "cluster", Fake(), trained_on=Seen(frozenset([digest_of(each)])), own_only=True, seed=at)
+        Contestant(
+            "algo", "cluster", Fake(), trained_on=TrainingSet(frozenset([digest_of(each)])), own_only=True, seed=at
+        )
         for at, each in enumerate((mine, other))
     ]
     work = tasks(own, [mine, other], [0])

@@ -57,11 +57,11 @@ def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path
     pytest.importorskip("onnxscript", reason="needs seaway[learn]")
     from seaway.learning.exporting import export_actor
     from seaway.learning.pilot.batch_environment import BatchEnvironment
-    from seaway.learning.pilot.network import PilotNetwork, first_weights
-    from seaway.learning.pilot.train import views
+    from seaway.learning.pilot.network import PilotNetwork, initial_weights
+    from seaway.learning.pilot.train import example_views
 
-    weights, instances = first_weights(16, 2, 0), drawn("placement", 3, seed=5)
-    trials = [{"nodes": view.figures, "job": view.job} for view in views(instances)]
+    weights, instances = initial_weights(16, 2, 0), drawn("placement", 3, seed=5)
+    trials = [{"nodes": view.features, "job": view.job} for view in example_views(instances)]
     manifest = Manifest("untrained", "pilot", Level.NODE, 1, "", network=True)
     file = tmp_path / "untrained.policy"
     write_policy(file, export_actor(PilotNetwork(weights), manifest, trials))

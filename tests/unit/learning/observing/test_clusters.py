@@ -19,8 +19,8 @@ MS = 1_000_000
 """Nanoseconds in a millisecond."""
 
 
-def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None:
-    """Free shares of CPU, memory, GPU memory and cores each, then what the job asks of a mean cluster's."""
+def test_the_layout_of_observations() -> None:
+    """It has the four free shares of each cluster, then the requests of the job relative to the mean cluster."""
     (instance,) = drawn("placement", 1, seed=1)
     episode = Episode(instance)
     for _ in range(30):
@@ -32,11 +32,8 @@ def test_clusters_are_shown_one_after_the_other_and_the_job_after_them() -> None
     np.testing.assert_allclose(shown[16], asked / total_sums(snapshot).mean(axis=1), rtol=1e-6)
 
 
-def test_of_what_is_free_only_nodes_that_fit_count() -> None:
-    """Anything that is free elsewhere is of no use to the job.
-
-    Where it fits nowhere nothing is; without a job all is free.
-    """
+def test_fitting_counts_feasible_nodes_only() -> None:
+    """Shares of clusters without feasible nodes are 0; without a job, all nodes count."""
     snapshot = Snapshot(fleet(cluster(node(gpu()), node()), cluster(node())))
     on_gpu, anywhere = JobQueue(snapshot, [job(gpus=1), job(cpu_milli=1)]).rows[:, 0]
     all_of, none_of = [1, 1, 1, 1], [0, 0, 0, 0]
@@ -46,8 +43,8 @@ def test_of_what_is_free_only_nodes_that_fit_count() -> None:
 
 
 @pytest.mark.parametrize("kind", ["placement", "network"])
-def test_shares_of_fitting_nodes_tell_where_a_job_fits(kind: str) -> None:
-    """As the fleet fills: a cluster shows something free exactly where the job may go; the job's figures stay."""
+def test_fitting_shares_are_positive_for_feasible_clusters(kind: str) -> None:
+    """Shares of infeasible clusters are 0, and the features of the job do not change."""
     (instance,) = drawn(kind, 1, seed=3)
     episode = Episode(instance)
     see = observer(network=kind == "network", fitting=True)
@@ -62,8 +59,8 @@ def test_shares_of_fitting_nodes_tell_where_a_job_fits(kind: str) -> None:
         episode.place_in_cluster(int(np.flatnonzero(legal)[-1])) if legal.any() else episode.wait()
 
 
-def test_there_are_as_many_figures_as_published() -> None:
-    """Sixteen clusters make 68; with a network each cluster and the job have twice as many."""
+def test_the_number_of_features_is_the_published_one() -> None:
+    """Sixteen clusters have 68 features, and twice as many with a network."""
     assert observation_size(16, network=False) == 68
     assert observation_size(16, network=True) == 136
     snapshot = Episode(drawn("network", 1, seed=0)[0]).snapshot
@@ -71,16 +68,16 @@ def test_there_are_as_many_figures_as_published() -> None:
     assert observe_network(snapshot, 0).shape == (observation_size(3, network=True),)
 
 
-def test_where_there_is_no_job_its_figures_are_none() -> None:
-    """At the end of an episode the clusters are shown alone: no demand, and no bound."""
+def test_without_a_job_its_features_are_empty() -> None:
+    """At the end of an episode there are no requests and no bounds."""
     episode = Episode(drawn("network", 1, seed=0)[0])
     play(episode)
     assert observe(episode.snapshot, episode.line)[-4:].tolist() == [0] * 4
     assert observe_network(episode.snapshot, episode.line)[-8:].tolist() == [0, 0, 0, 0, 1, 1, 1, 0]
 
 
-def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
-    """A cluster without devices shows none free, and a fleet without any is asked for none."""
+def test_absent_resources_are_zero() -> None:
+    """Free shares of a cluster without devices, and requests of a fleet without devices, are 0."""
     bare = Snapshot(fleet(cluster(node()), cluster(node(gpu()))))
     line = JobQueue(bare, [job(cpu_milli=6_400)]).rows[0, 0]
     shown = observe(bare, int(line))
@@ -88,8 +85,8 @@ def test_what_there_is_none_of_is_neither_free_nor_asked_for() -> None:
     assert shown[8:].tolist() == pytest.approx([0.1, 0, 0, 0])
 
 
-def test_a_job_requests_for_as_much_as_there_is_at_the_most() -> None:
-    """So that figures stay within the space that an environment declares; a percentage is of a mean device."""
+def test_requests_are_clipped_to_the_fleet() -> None:
+    """Features stay in the observation space; a percentage is of the mean device."""
     two = Snapshot(fleet(cluster(node(gpu())), cluster(node(gpu()))))
     lines = JobQueue(two, [job(cpu_milli=10**9), job(gpus=1, gpu_memory_percent=50, gpu_milli=250)]).rows[:, 0]
     assert observe(two, int(lines[0]))[-4] == 2
@@ -107,8 +104,8 @@ def linked() -> Snapshot:
     return Snapshot(fleet(*parts, links=links))
 
 
-def test_links_are_shown_from_the_gateway_of_the_user() -> None:
-    """Figures are one half at 50 ms, 5 ms, 1 % and 1 Gbit/s; a silent link has the worst, no link the best."""
+def test_features_of_links() -> None:
+    """They are one half at 50 ms, 5 ms, 1 % and 1 Gbit/s, worst for an unreachable link, and best for no link."""
     snapshot = linked()
     line = JobQueue(snapshot, [job(gateway="user", max_latency_ns=50 * MS, min_bandwidth_mbps=1_000)]).rows[0, 0]
     shown = observe_network(snapshot, int(line)).reshape(5, 8)[:, 4:]
@@ -119,15 +116,15 @@ def test_links_are_shown_from_the_gateway_of_the_user() -> None:
     assert shown[4].tolist() == [0.5, 1, 1, 0.5]
 
 
-def test_who_names_no_gateway_crosses_no_link() -> None:
-    """All clusters are as near then."""
+def test_jobs_without_a_gateway_have_no_link() -> None:
+    """All clusters have the same features then."""
     snapshot = linked()
     line = JobQueue(snapshot, [job()]).rows[0, 0]
     assert (observe_network(snapshot, int(line)).reshape(5, 8)[:4, 4:] == [0, 0, 0, 1]).all()
 
 
-def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
-    """Anything that a job took of a link is gone for the next."""
+def test_reserved_bandwidth_is_not_free() -> None:
+    """The reservation of a job reduces the feature for the next one."""
     near = fleet(cluster(node(), gateway="gw"), links=[Link("user", "gw", MS, bandwidth_mbps=2_000)])
     jobs = tuple(job(f"job-{at}", gateway="user", min_bandwidth_mbps=1_000) for at in range(2))
     episode = Episode(Instance("near", near, jobs))
@@ -136,8 +133,8 @@ def test_bandwidth_that_was_promised_is_not_shown_as_free() -> None:
     assert observe_network(episode.snapshot, episode.line)[7] == 0.5
 
 
-def test_links_that_were_measured_again_are_shown_again() -> None:
-    """Anything that was worked out of the old ones is not used again."""
+def test_new_measurements_of_links_are_used() -> None:
+    """Cached features of old measurements are not used."""
     snapshot = linked()
     line = int(JobQueue(snapshot, [job(gateway="user", max_latency_ns=MS)]).rows[0, 0])
     observe_network(snapshot, line)
@@ -145,8 +142,8 @@ def test_links_that_were_measured_again_are_shown_again() -> None:
     assert observe_network(snapshot, line)[4] == 0.75
 
 
-def test_a_good_link_is_one_whose_figures_keep_those_of_the_job() -> None:
-    """Compared one by one they say what the engine says."""
+def test_bounds_are_comparable_with_links() -> None:
+    """Comparing features agrees with the filter of the engine."""
     (instance,) = drawn("network", 1, seed=3)
     episode = Episode(instance)
     while not episode.done:

@@ -1,4 +1,4 @@
-"""Anything that `pilot` learns from packings."""
+"""Imitation of packings by `pilot`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ pytest.importorskip("torch", reason="needs seaway[learn]")
 pytest.importorskip("ortools", reason="needs seaway[learn]")
 
 from seaway.learning.instances.wide import drawn
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, NodeView
+from seaway.learning.observing.nodes import JOB_FEATURES, NODE_FEATURES, NodeView
 from seaway.learning.packing.search import best_packing
-from seaway.learning.pilot.imitation import UNLISTED, Lesson, lessons
-from seaway.learning.pilot.network import first_weights
+from seaway.learning.pilot.imitation import UNLISTED, Demonstration, demonstrations_of
+from seaway.learning.pilot.network import initial_weights
 from seaway.learning.settings import PilotSettings
 from seaway.learning.training.listener import NullListener
 from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_RANK
@@ -22,29 +22,29 @@ RULE = 5
 """A figure of nodes, and of jobs, by which the made-up teacher decides."""
 
 
-def teacher(count: int, seed: int) -> list[Lesson]:
-    """Return lessons of one who takes the node with most of a figure, and has jobs with much of another wait."""
+def teacher(count: int, seed: int) -> list[Demonstration]:
+    """Return demonstrations of one who takes the node with most of a figure, and has jobs with much of another wait."""
     random = np.random.default_rng(seed)
-    taught = []
+    demonstrations = []
     for _ in range(count):
-        figures = random.random((int(random.integers(2, 9)), FIGURES), np.float32)
-        job = random.random(JOB_FIGURES, np.float32)
+        features = random.random((int(random.integers(2, 9)), NODE_FEATURES), np.float32)
+        job = random.random(JOB_FEATURES, np.float32)
         job[JOB_RANK], job[FLEET_GPU_CORE_FREE] = 0.9, 0.3
         waits = bool(job[RULE] > 0.8)
-        node = UNLISTED if waits else int(figures[:, RULE].argmax())
-        taught.append(Lesson(NodeView(np.arange(len(figures)), figures, job), waits, node))
-    return taught
+        node = UNLISTED if waits else int(features[:, RULE].argmax())
+        demonstrations.append(Demonstration(NodeView(np.arange(len(features)), features, job), waits, node))
+    return demonstrations
 
 
-def agreement(weights: PilotWeights, taught: list[Lesson]) -> tuple[float, float]:
+def agreement(weights: PilotWeights, demonstrations: list[Demonstration]) -> tuple[float, float]:
     """Return how often the policy waits where the teacher does, and takes his node where he takes one."""
     waits, nodes = [], []
-    for lesson in taught:
-        scores = np.empty(len(lesson.view.nodes), np.float32)
-        wish = run_network(weights, lesson.view.figures, lesson.view.job, len(scores), scores)
-        waits.append((wish > 0) == lesson.waits)
-        if lesson.node != UNLISTED:
-            nodes.append(int(scores.argmax()) == lesson.node)
+    for demonstration in demonstrations:
+        scores = np.empty(len(demonstration.view.nodes), np.float32)
+        wait_score = run_network(weights, demonstration.view.features, demonstration.view.job, len(scores), scores)
+        waits.append((wait_score > 0) == demonstration.waits)
+        if demonstration.node != UNLISTED:
+            nodes.append(int(scores.argmax()) == demonstration.node)
     return float(np.mean(waits)), float(np.mean(nodes))
 
 
@@ -55,21 +55,21 @@ def test_a_packing_teaches_each_job_that_fits_when_it_comes() -> None:
     """
     (instance,) = drawn("network", 1, seed=3)
     packing = best_packing(instance, 1.0)
-    taught = lessons(instance, packing)
+    demonstrations = demonstrations_of(instance, packing)
     placed = {each.job for each in packing.placed}
-    assert sum(not each.waits for each in taught) == packing.count
-    assert 0 < sum(each.waits for each in taught) <= len(instance.jobs) - len(placed)
-    assert any(each.node != UNLISTED for each in taught)
-    assert all(each.node == UNLISTED or not each.waits for each in taught)
-    assert taught[0].view.job[FLEET_GPU_CORE_FREE] == 1.0
-    assert taught[-1].view.job[FLEET_GPU_CORE_FREE] < 0.2
+    assert sum(not each.waits for each in demonstrations) == packing.count
+    assert 0 < sum(each.waits for each in demonstrations) <= len(instance.jobs) - len(placed)
+    assert any(each.node != UNLISTED for each in demonstrations)
+    assert all(each.node == UNLISTED or not each.waits for each in demonstrations)
+    assert demonstrations[0].view.job[FLEET_GPU_CORE_FREE] == 1.0
+    assert demonstrations[-1].view.job[FLEET_GPU_CORE_FREE] < 0.2
 
 
 def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
     """From some hundred decisions the policy comes to decide as their teacher does, in torch and in machine code."""
     from seaway.learning.pilot.imitation import imitate
 
-    first = first_weights(16, 2, 0)
+    first = initial_weights(16, 2, 0)
     learned = imitate(first, teacher(1_500, seed=1), scores=True, seed=0)
     waits, nodes = agreement(learned, teacher(300, seed=2))
     assert agreement(first, teacher(300, seed=2)) < (0.85, 0.5)
@@ -78,11 +78,11 @@ def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
 
 
 def test_without_scores_only_waiting_is_learned() -> None:
-    """All that scores nodes stays as it was, to the bit; the same lessons and seed give the same weights."""
+    """All that scores nodes stays as it was, to the bit; the same demonstrations and seed give the same weights."""
     from seaway.learning.pilot.imitation import imitate
 
-    first, taught = first_weights(16, 2, 0), teacher(200, seed=1)
-    learned, again = (imitate(first, taught, scores=False, seed=4) for _ in range(2))
+    first, demonstrations = initial_weights(16, 2, 0), teacher(200, seed=1)
+    learned, again = (imitate(first, demonstrations, scores=False, seed=4) for _ in range(2))
     moved = {name for name in first._fields if not np.array_equal(getattr(first, name), getattr(learned, name))}
     assert moved == {"wait_job", "wait_pooled", "bias_wait", "wait_last", "wait_skip"}
     assert all(np.array_equal(*pair) for pair in zip(learned, again, strict=True))
@@ -104,16 +104,16 @@ def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_lear
 
     instances = drawn("network", 3, seed=2)
     settings = PilotSettings(pairs=2, batch=3, judged=3, packings=5, packing_s=0.5)
-    taught, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
-    before, received = taught.weights(), Observation()
-    taught.prepare(received)
+    demonstrations, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
+    before, received = demonstrations.weights(), Observation()
+    demonstrations.prepare(received)
     assert [text for text in received.texts if text.startswith("packing")] == [
         f"packing {instances[0].name}, 1 of 2",
         f"packing {instances[1].name}, 2 of 2",
     ]
-    after = taught.weights()
+    after = demonstrations.weights()
     assert any(not np.array_equal(after[name], values) for name, values in before.items())
-    other.restore(taught.state())
-    next(taught.plays())
-    next(other.plays())
-    assert all(np.array_equal(taught.weights()[name], values) for name, values in other.weights().items())
+    other.restore(demonstrations.state())
+    next(demonstrations.train())
+    next(other.train())
+    assert all(np.array_equal(demonstrations.weights()[name], values) for name, values in other.weights().items())

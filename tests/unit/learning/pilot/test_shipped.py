@@ -11,11 +11,11 @@ import pytest
 from seaway.learning.evaluation.contestants import heuristic
 from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.wide import drawn
-from seaway.learning.observing.nodes import FIGURES, JOB_FIGURES, SHORTLIST_SIZE, VERSION
+from seaway.learning.observing.nodes import JOB_FEATURES, NODE_FEATURES, SHORTLIST_SIZE, VERSION
 from seaway.learning.policies.library import ShippedLibrary
 from seaway.learning.runs.assemble import command_of, run_of
 from seaway.learning.runs.instances import digest_of
-from seaway.learning.training.listener import Evaluated
+from seaway.learning.training.listener import Evaluation
 
 
 def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
@@ -29,9 +29,9 @@ def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
     assert len(file.model) < 200_000
     session = Session(file)
     random = np.random.default_rng(0)
-    job = random.random(JOB_FIGURES, np.float32)
+    job = random.random(JOB_FEATURES, np.float32)
     for count in (1, SHORTLIST_SIZE):
-        nodes = random.random((count, FIGURES), np.float32)
+        nodes = random.random((count, NODE_FEATURES), np.float32)
         answer = session.run({"nodes": nodes, "job": job})
         assert answer["scores"].shape == (count,)
         assert np.isfinite(answer["scores"]).all()
@@ -46,7 +46,7 @@ def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
     run = run_of(manifest.config)
     assert run.algo == manifest.algo
     assert manifest.made_by == command_of(run, Path("runs/pilot"))
-    assert set(manifest.figures) == {f"kept_apart_{each.name}" for each in fields(Evaluated)}
+    assert set(manifest.figures) == {f"kept_apart_{each.name}" for each in fields(Evaluation)}
 
 
 def test_shipped_eade_ddpg_decides_for_the_published_shape() -> None:
@@ -72,12 +72,12 @@ def test_shipped_eade_ddpg_decides_for_the_published_shape() -> None:
 def test_trials_of_shipped_pilot_are_what_it_is_really_shown() -> None:
     """Its trials are the first jobs of the instances that its command draws, as they are looked at."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
-    from seaway.learning.pilot.train import TRIALS, views
+    from seaway.learning.pilot.train import TRIALS, example_views
 
     file = ShippedLibrary().load("pilot")
     run = run_of(file.manifest.config)
-    seen = views(drawn(run.draw[0], TRIALS, run.settings.draw_seed))
+    seen = example_views(drawn(run.draw[0], TRIALS, run.settings.draw_seed))
     assert len(file.trials) == len(seen) == TRIALS
     for trial, view in zip(file.trials, seen, strict=True):
-        assert np.allclose(trial.inputs["nodes"], view.figures, atol=1e-5)
+        assert np.allclose(trial.inputs["nodes"], view.features, atol=1e-5)
         assert np.allclose(trial.inputs["job"], view.job, atol=1e-5)

@@ -23,20 +23,20 @@ def test_a_learner_that_goes_on_is_the_one_that_never_stopped() -> None:
     instances = drawn("network", 3, seed=2)
     settings = PilotSettings(pairs=2, batch=3, judged=3)
     whole, other = (PilotLearner(settings, instances, seed=4) for _ in range(2))
-    plays = whole.plays()
-    first = next(plays)
+    results = whole.train()
+    first = next(results)
     assert len(first) == 3
     assert {each.instance for each in first} <= {each.name for each in instances[:2]}
     state = whole.state()
-    next(plays)
+    next(results)
     other.restore(state)
-    next(other.plays())
+    next(other.train())
     assert all(np.array_equal(whole.weights()[name], values) for name, values in other.weights().items())
     assert [each.instance for each in whole.evaluate()] == [instances[2].name]
-    decider = other.decider()
-    assert decider.level is Level.NODE
-    assert decider.apart
-    assert 1 <= len(decider.trials) <= 16
+    trained_actor = other.trained_actor()
+    assert trained_actor.level is Level.NODE
+    assert trained_actor.apart
+    assert 1 <= len(trained_actor.trials) <= 16
 
 
 def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
@@ -47,7 +47,7 @@ def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
     state = learner.state()
     learner.restore({**state, "mean": np.full_like(state["mean"], np.nan)})
     with pytest.raises(RejectedError, match="the weights have diverged: give it a lower rate or spread"):
-        next(learner.plays())
+        next(learner.train())
 
 
 def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> None:
@@ -56,7 +56,7 @@ def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> No
 
     learner = PilotLearner(PilotSettings(pairs=2, batch=3, scores=False), drawn("network", 3, seed=2), seed=4)
     before = learner.weights()
-    next(learner.plays())
+    next(learner.train())
     after = learner.weights()
     moved = {name for name, values in after.items() if not np.array_equal(values, before[name])}
     assert moved == {"skip", "wait_last", "wait_skip"}

@@ -39,7 +39,7 @@ def test_a_model_that_ends_its_process_ends_no_other() -> None:
 
 def test_trying_does_not_take_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that does not come to an end is ended."""
-    monkeypatch.setattr(apart, "LONGEST_S", 0.01)
+    monkeypatch.setattr(apart, "SUBPROCESS_TIMEOUT_S", 0.01)
     with pytest.raises(RejectedError, match=r"longer than 0\.01 s"):
         try_in_subprocess(pack(cluster_policy()))
 

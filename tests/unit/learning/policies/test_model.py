@@ -19,7 +19,7 @@ from seaway.learning.policies import check
 from seaway.learning.policies.check import check_policy, check_speed
 from seaway.learning.policies.file import Level, PolicyFile, Trial
 from seaway.learning.policies.onnx_message import parse_model
-from seaway.learning.policies.session import FEATURES, JOB_FIGURES, NODE_FIGURES, Session, StoppedError, shapes_of
+from seaway.learning.policies.session import FEATURES, JOB_FEATURES, NODE_FEATURES, Session, StoppedError, shapes_of
 from tests.fakes.policies import cluster_policy, node_policy, policy_file
 
 Spoil = Callable[[Any], object]
@@ -170,7 +170,7 @@ def _dawdle(model: Any) -> None:
 
 def test_models_that_take_too_long_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial has a limit of time, before anything of the model runs without one."""
-    monkeypatch.setattr(check, "LONGEST_TRIAL_S", 0.3)
+    monkeypatch.setattr(check, "TRIAL_TIMEOUT_S", 0.3)
     begun = time.process_time()
     with pytest.raises(RejectedError, match="the model fails"):
         check_policy(spoiled(_dawdle))
@@ -222,7 +222,7 @@ def test_a_policy_that_would_always_be_stopped_is_refused(monkeypatch: pytest.Mo
 def test_inputs_of_another_shape_are_refused() -> None:
     """A session says of inputs that its model does not take that it does not."""
     session = Session(node_policy())
-    nodes, job = np.ones((5, NODE_FIGURES), np.float32), np.ones(JOB_FIGURES, np.float32)
+    nodes, job = np.ones((5, NODE_FEATURES), np.float32), np.ones(JOB_FEATURES, np.float32)
     assert session.run({"nodes": nodes, "job": job})["scores"].shape == (5,)
     for wrong in ({"nodes": nodes}, {"nodes": nodes[:, :2], "job": job}, {"nodes": nodes.astype(int), "job": job}):
         with pytest.raises(RejectedError, match="the model fails"):
@@ -242,7 +242,7 @@ def test_answers_may_be_off_by_cause_processors_differ() -> None:
 def test_figures_are_those_that_policies_are_shown() -> None:
     """Anything that files are checked by without the engine agrees with what the engine shows."""
     assert {Level.CLUSTER: clusters.VERSION, Level.NODE: nodes.VERSION} == FEATURES
-    assert (nodes.FIGURES, nodes.JOB_FIGURES) == (NODE_FIGURES, JOB_FIGURES)
+    assert (nodes.NODE_FEATURES, nodes.JOB_FEATURES) == (NODE_FEATURES, JOB_FEATURES)
     for network in (False, True):
         (shown,) = shapes_of(cluster_policy(clusters=3, network=network).manifest).inputs
         assert shown.shape == (1, clusters.observation_size(3, network=network))

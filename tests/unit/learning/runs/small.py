@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seaway.learning.runs.assemble import new_run
 from seaway.learning.settings import Run
-from seaway.learning.training.listener import Evaluated, NullListener, Plan, Play, Reached, Row
+from seaway.learning.training.listener import EpisodeResult, Evaluation, NullListener, Plan, Row, TrainingResult
 
 NODES = """cluster,node,cpu_milli,memory_mib,gpu,model,gpu_memory_mib
 a,a-0,8000,32768,1,T4,16384
@@ -54,7 +54,7 @@ class Notes(NullListener):
         self.plans: list[Plan] = []
         self.rows: list[Row] = []
         self.retained: list[int] = []
-        self.reached: list[Reached] = []
+        self.result: list[TrainingResult] = []
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]  # what a class has as a value, this works out
@@ -73,9 +73,9 @@ class Notes(NullListener):
         """Note it."""
         self.retained.append(episode)
 
-    def ends(self, reached: Reached) -> None:
+    def ends(self, result: TrainingResult) -> None:
         """Note it."""
-        self.reached.append(reached)
+        self.result.append(result)
 
 
 class Hasty(NullListener):
@@ -100,11 +100,11 @@ class Killer(NullListener):
             raise Kill
 
 
-def evaluated(placed: int, variance: float = 0.0) -> Evaluated:
+def evaluated(placed: int, variance: float = 0.0) -> Evaluation:
     """Return what an evaluation could have found."""
-    return Evaluated(jobs=10, placed=placed, refused=0, gpu_load_variance=variance, reward=0.0)
+    return Evaluation(jobs=10, placed=placed, refused=0, gpu_load_variance=variance, reward=0.0)
 
 
-def play(**figures: float) -> Play:
+def play(**figures: float) -> EpisodeResult:
     """Return what an episode could have come to."""
-    return Play("toy", -12.5, 10, 7, 2, 1, 0.5, 0.25, figures=figures)
+    return EpisodeResult("toy", -12.5, 10, 7, 2, 1, 0.5, 0.25, figures=figures)

@@ -12,7 +12,7 @@ import pytest
 
 from seaway.domain.errors import RejectedError
 from seaway.learning.algos import ALGOS
-from seaway.learning.runs.assemble import PARTS, command_of, going_on, new_run, record_of, run_of
+from seaway.learning.runs.assemble import PARTS, command_of, new_run, record_of, resumed_run, run_of
 from seaway.learning.runs.options import RANGES, unused
 from seaway.learning.settings import DdpgSettings
 
@@ -57,7 +57,7 @@ def test_every_figure_that_can_be_set_has_a_range_and_begins_within(algo: str) -
         kinds = get_type_hints(type(part))
         for name in (each.name for each in fields(part) if kinds[each.name] not in {bool, str}):
             value = getattr(part, name)
-            assert all(map(RANGES[name].holds, value if isinstance(value, tuple) else [value])), name
+            assert all(map(RANGES[name].contains, value if isinstance(value, tuple) else [value])), name
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_what_cannot_be_is_rejected(algo: str, instances: list[str], given: dict
 def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
     """The way how long it goes may change; what it learns by may not, and all of that is reported."""
     before = new_run("eade-ddpg", ["x"], [], {"episodes": 5})
-    assert going_on(before, {"episodes": 9, "batch": 256}).settings.episodes == 9
+    assert resumed_run(before, {"episodes": 9, "batch": 256}).settings.episodes == 9
     with pytest.raises(RejectedError) as error:
-        going_on(before, {"batch": 8, "hidden": "3-4", "patience": 2})
+        resumed_run(before, {"batch": 8, "hidden": "3-4", "patience": 2})
     assert [each.where for each in (error.value, *error.value.also)] == ["--hidden", "--batch"]
     assert "the run began with 128-64, not 3-4" in str(error.value)
 

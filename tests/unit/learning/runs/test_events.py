@@ -12,7 +12,7 @@ accumulator = pytest.importorskip(
 )
 
 from seaway.learning.runs.run import Events  # noqa: E402  # where tensorboard is
-from seaway.learning.training.listener import Plan, Reached, Row  # noqa: E402
+from seaway.learning.training.listener import Plan, Row, TrainingResult  # noqa: E402
 from tests.unit.learning.runs.small import evaluated, play  # noqa: E402
 
 
@@ -23,7 +23,7 @@ def write(folder: Path, done: int, *episodes: int) -> None:
     for episode in episodes:
         events.played(Row(episode, play(critic_loss=0.5), evaluated(8) if episode % 2 == 0 else None))
     events.saved(episodes[-1])
-    events.ends(Reached(episodes[-1], None, 0, "stopped"))
+    events.ends(TrainingResult(episodes[-1], None, 0, "stopped"))
 
 
 def steps(folder: Path, name: str) -> list[int]:

@@ -87,5 +87,5 @@ def test_an_unknown_name_is_reported_with_the_one_that_was_meant() -> None:
 
 def test_a_range_says_itself_in_words() -> None:
     """Errors say what would be right."""
-    texts = [str(each) for each in (Range(1), Range(0, above=True), Range(0, 1), Range(0, 1, above=True))]
+    texts = [str(each) for each in (Range(1), Range(0, exclusive=True), Range(0, 1), Range(0, 1, exclusive=True))]
     assert texts == ["at least 1", "more than 0", "from 0 to 1", "above 0 up to 1"]

@@ -148,9 +148,9 @@ def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path:
     run = small_run(algo, toy)
     reached = train(run, tmp_path / "run")
     learner = make_learner(run, read_all(run))
-    learner.wear(checkpoint.read(tmp_path / "run" / "best.pt")["weights"])
+    learner.load_weights(checkpoint.read(tmp_path / "run" / "best.pt")["weights"])
     assert reached.policy
-    actor = learner.decider().actor
+    actor = learner.trained_actor().actor
     for trial in read_policy(reached.policy).trials:
         with torch.inference_mode():
             answer = float(actor(torch.from_numpy(trial.inputs["observation"]))[0, 0])
@@ -162,7 +162,7 @@ def test_weights_that_are_no_numbers_are_reported_to_have_diverged(algo: str, to
     """Where they first decide something, be it in an evaluation, and with what helps."""
     run = small_run(algo, toy)
     learner = make_learner(run, read_all(run))
-    learner.wear({name: weights * float("nan") for name, weights in learner.weights().items()})
+    learner.load_weights({name: weights * float("nan") for name, weights in learner.weights().items()})
     with pytest.raises(RejectedError, match="the weights have diverged: give it lower learning rates"):
         learner.evaluate()
 

@@ -29,7 +29,7 @@ def test_patience_counts_evaluations_without_a_better_one() -> None:
 
 
 def test_without_patience_set_no_one_gets_tired() -> None:
-    """0 plays all episodes."""
+    """With 0, the run plays all episodes."""
     selection = Selection(patience=0)
     for episode in range(50):
         selection.take(small.evaluated(1), episode)

@@ -26,7 +26,7 @@ def test_a_line_says_what_an_episode_came_to(tmp_path: Path) -> None:
 
 
 def test_lines_after_the_checkpoint_go(tmp_path: Path) -> None:
-    """A run that goes on plays those episodes again, and a line that a kill cut off is none."""
+    """A resumed run plays those episodes again, and an incomplete line is ignored."""
     path = tmp_path / "episodes.csv"
     write(path, 0, 1, 2, 3)
     with path.open("a", encoding="utf-8") as file:

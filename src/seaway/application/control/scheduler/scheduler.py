@@ -33,7 +33,7 @@ from seaway.domain.queues import Backfill, policy_text
 from seaway.domain.reasons import Reason, also
 from seaway.domain.units import rate_text
 from seaway.learning.policies.make import make_unusable
-from seaway.learning.policies.monitor import Limits, Unwatched
+from seaway.learning.policies.monitor import Limits, NullWatch
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
@@ -736,7 +736,7 @@ def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
 
 def make_fallback(name: str, why: str, mix: Sequence[Job]) -> Profile:
     """Create the fallback for a policy that cannot be used."""
-    return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), Unwatched())
+    return make_unusable(name, why, PolicyOptions(mix=mix), Limits(), NullWatch())
 
 
 class Refused:

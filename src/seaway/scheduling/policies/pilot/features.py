@@ -84,7 +84,7 @@ VERSION: Final = 1
 SHORTLIST_SIZE: Final = 16
 """Maximum length of a shortlist."""
 
-# Features of nodes, shape (M, FIGURES), after the placement of the job on the node.
+# Features of nodes, shape (M, NODE_FEATURES), after the placement of the job on the node.
 NODE_LOST: Final = 0
 """Loss of the node's value to the job mix and the price of its kind, in devices; see `policies.seaway.kernel`."""
 NODE_BEHIND: Final = 1
@@ -120,9 +120,9 @@ NODE_LINK_TAKEN: Final = 18
 """Share of the free bandwidth of that link that the job reserves."""
 NODE_LINK_CROWDED: Final = 19
 """Free GPU cores of the cluster, in devices, per Gbit/s of free bandwidth of that link, divided by 10; at most 2."""
-FIGURES: Final = 20
+NODE_FEATURES: Final = 20
 
-# Features of the job and the fleet, shape (JOB_FIGURES,).
+# Features of the job and the fleet, shape (JOB_FEATURES,).
 JOB_GPUS: Final = 0
 JOB_MEMORY: Final = 1
 """Requested GPU memory of each device, as a share of a device of the first node of the shortlist."""
@@ -149,9 +149,9 @@ JOB_NETWORK: Final = 14
 """1 for a job with network bounds."""
 JOB_BANDWIDTH: Final = 15
 """Requested bandwidth, Gbit/s; at most 2."""
-JOB_FIGURES: Final = 16
+JOB_FEATURES: Final = 16
 
-MAX_FIGURE: Final = 2.0
+MAX_FEATURE: Final = 2.0
 """Maximum of a feature."""
 
 
@@ -186,7 +186,7 @@ def build_shortlist(
     fits: Int64 | None,
     allowed: UInt8,
     nodes: Int64,
-    lost: Int64,
+    values: Int64,
 ) -> int:
     """Write the shortlist for demand `k` and return its length.
 
@@ -196,7 +196,7 @@ def build_shortlist(
         Result of `refreshed_fit_row` for the demand; None to compute it.
     allowed
         1 for each node that may be listed if it fits, shape (N,).
-    nodes, lost
+    nodes, values
         Nodes by descending score, then by index, and their scores in steps of 1 / `FINE` thousandths of a device, shape
         (SHORTLIST_SIZE,); output.
     """
@@ -204,33 +204,33 @@ def build_shortlist(
     slot = slot_of(params.cache, k)
     refresh_row(params, fleet, demands, k, slot, fits)
     row = params.cache.rows[slot]
-    asked = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
+    requested = demands.amounts[k, DEMAND_GPUS] * WHOLE_MILLI
     if demands.amounts[k, DEMAND_GPU_CORE] > 0:
-        asked = demands.amounts[k, DEMAND_GPUS] * demands.amounts[k, DEMAND_GPU_CORE]
+        requested = demands.amounts[k, DEMAND_GPUS] * demands.amounts[k, DEMAND_GPU_CORE]
     most, count = nodes.shape[0], 0
     for n in range(row.shape[0]):
         if row[n] == UNFIT or not allowed[n]:
             continue
-        score = row[n] - BASE - int(params.price[params.kind[n]] * asked * FINE)
-        if count == most and score <= lost[count - 1]:
+        score = row[n] - BASE - int(params.price[params.kind[n]] * requested * FINE)
+        if count == most and score <= values[count - 1]:
             continue
         at = count
-        while at > 0 and lost[at - 1] < score:
+        while at > 0 and values[at - 1] < score:
             at -= 1
-        if at > 0 and lost[at - 1] == score and is_duplicate(fleet, nodes, lost, at - 1, n):
+        if at > 0 and values[at - 1] == score and is_duplicate(fleet, nodes, values, at - 1, n):
             continue
         count = min(count + 1, most)
         for after in range(count - 1, at, -1):
-            nodes[after], lost[after] = nodes[after - 1], lost[after - 1]
-        nodes[at], lost[at] = n, score
+            nodes[after], values[after] = nodes[after - 1], values[after - 1]
+        nodes[at], values[at] = n, score
     return count
 
 
 @compiled
-def is_duplicate(fleet: FleetArrays, nodes: Int64, lost: Int64, at: int, n: int) -> bool:
+def is_duplicate(fleet: FleetArrays, nodes: Int64, values: Int64, at: int, n: int) -> bool:
     """Report whether a listed node with the same score as entry `at` equals node `n`, in the same cluster."""
-    score = lost[at]
-    while at >= 0 and lost[at] == score:
+    score = values[at]
+    while at >= 0 and values[at] == score:
         other = nodes[at]
         same = fleet.nodes[NODE_LEFT, n] == fleet.nodes[NODE_LEFT, other]
         if same and fleet.nodes[NODE_CLUSTER, n] == fleet.nodes[NODE_CLUSTER, other]:
@@ -262,7 +262,7 @@ def best_device(
 
 @compiled
 def write_device_features(
-    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, out: Float32
 ) -> tuple[float, int]:
     """Write the features of the devices of demand `k` on node `n`.
 
@@ -293,66 +293,66 @@ def write_device_features(
         core_left += core
         useless += min(memory, core) - table[after] / WHOLE_MILLI
         opened += was_idle
-    line[NODE_DEVICE_MEMORY_LEFT] = share(memory_left, taken)
-    line[NODE_DEVICE_CORE_LEFT] = share(core_left, taken)
-    line[NODE_UNEVEN] = share(memory_left - core_left, taken)
-    line[NODE_REMNANT] = share(useless, taken)
-    line[NODE_OPENED] = share(opened, taken)
-    line[NODE_IDLE_LEFT] = min(idle / 8, MAX_FIGURE)
+    out[NODE_DEVICE_MEMORY_LEFT] = share(memory_left, taken)
+    out[NODE_DEVICE_CORE_LEFT] = share(core_left, taken)
+    out[NODE_UNEVEN] = share(memory_left - core_left, taken)
+    out[NODE_REMNANT] = share(useless, taken)
+    out[NODE_OPENED] = share(opened, taken)
+    out[NODE_IDLE_LEFT] = min(idle / 8, MAX_FEATURE)
     return worth, idle
 
 
 @compiled
-def write_link_features(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, line: Float32) -> None:
+def write_link_features(fleet: FleetArrays, demands: DemandArrays, k: int, c: int, out: Float32) -> None:
     """Write the features of the link from the user of demand `k` to cluster `c`."""
     source, target = demands.amounts[k, DEMAND_GATEWAY], fleet.clusters[CLUSTER_GATEWAY, c]
     mbps = demands.amounts[k, DEMAND_BANDWIDTH]
-    line[NODE_LINK_LEFT], line[NODE_LINK_TAKEN], line[NODE_LINK_CROWDED] = MAX_FIGURE, 0.0, 0.0
+    out[NODE_LINK_LEFT], out[NODE_LINK_TAKEN], out[NODE_LINK_CROWDED] = MAX_FEATURE, 0.0, 0.0
     if mbps == 0 or source < 0 or target < 0:
         return
     free = float(fleet.bandwidth[source, target])
     left = max(free - mbps, 0.0) / 1000
     devices = fleet.clusters[CLUSTER_GPU_CORE_FREE, c] / WHOLE_MILLI
-    line[NODE_LINK_LEFT] = min(left, MAX_FIGURE)
-    line[NODE_LINK_TAKEN] = min(share(mbps, free), 1.0)
-    line[NODE_LINK_CROWDED] = min(devices / max(left, 0.05) / 10, MAX_FIGURE)
+    out[NODE_LINK_LEFT] = min(left, MAX_FEATURE)
+    out[NODE_LINK_TAKEN] = min(share(mbps, free), 1.0)
+    out[NODE_LINK_CROWDED] = min(devices / max(left, 0.05) / 10, MAX_FEATURE)
 
 
 @compiled
 def write_node_features(
-    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, line: Float32
+    params: SeawayParams, fleet: FleetArrays, demands: DemandArrays, k: int, n: int, out: Float32
 ) -> None:
     """Write the features of node `n`, which fits demand `k`, except those relative to other nodes."""
     nodes, amounts = fleet.nodes, demands.amounts
     size, c = params.size[n], nodes[NODE_CLUSTER, n]
-    worth, _ = write_device_features(params, fleet, demands, k, n, line)
+    worth, _ = write_device_features(params, fleet, demands, k, n, out)
     cpu, memory = (
         nodes[NODE_CPU_FREE, n] - amounts[k, DEMAND_CPU],
         nodes[NODE_MEMORY_FREE, n] - amounts[k, DEMAND_MEMORY],
     )
     gpus = amounts[k, DEMAND_GPUS]
     devices = nodes[NODE_DEVICE_END, n] - nodes[NODE_DEVICE_FIRST, n]
-    line[NODE_PRICE] = params.price[params.kind[n]]
-    line[NODE_MEMORY_SHARE] = share(
+    out[NODE_PRICE] = params.price[params.kind[n]]
+    out[NODE_MEMORY_SHARE] = share(
         nodes[NODE_GPU_MEMORY_FREE, n] - memory_requested(fleet, demands, k, n), nodes[NODE_GPU_MEMORY, n]
     )
     core = nodes[NODE_GPU_CORE_FREE, n] - gpus * amounts[k, DEMAND_GPU_CORE]
-    line[NODE_CORE_SHARE] = share(core, nodes[NODE_GPU_CORE, n])
-    line[NODE_CPU_SHARE] = share(cpu, nodes[NODE_CPU, n])
-    line[NODE_HOST_MEMORY_SHARE] = share(memory, nodes[NODE_MEMORY, n])
-    line[NODE_CPU_SERVES], line[NODE_HOST_MEMORY_SERVES] = 1.0, 1.0
+    out[NODE_CORE_SHARE] = share(core, nodes[NODE_GPU_CORE, n])
+    out[NODE_CPU_SHARE] = share(cpu, nodes[NODE_CPU, n])
+    out[NODE_HOST_MEMORY_SHARE] = share(memory, nodes[NODE_MEMORY, n])
+    out[NODE_CPU_SERVES], out[NODE_HOST_MEMORY_SERVES] = 1.0, 1.0
     if worth > 1.0:
-        line[NODE_CPU_SERVES] = served_share(params.served[2 * size], cpu * params.served_step[0, size] / worth)
+        out[NODE_CPU_SERVES] = served_share(params.served[2 * size], cpu * params.served_step[0, size] / worth)
         by_memory = served_share(params.served[2 * size + 1], memory * params.served_step[1, size] / worth)
-        line[NODE_HOST_MEMORY_SERVES] = by_memory
-    line[NODE_SIZE] = min(devices / 8, MAX_FIGURE)
-    line[NODE_CLUSTER_FREE] = share(fleet.clusters[CLUSTER_GPU_CORE_FREE, c], fleet.clusters[CLUSTER_GPU_CORE, c])
-    write_link_features(fleet, demands, k, c, line)
+        out[NODE_HOST_MEMORY_SERVES] = by_memory
+    out[NODE_SIZE] = min(devices / 8, MAX_FEATURE)
+    out[NODE_CLUSTER_FREE] = share(fleet.clusters[CLUSTER_GPU_CORE_FREE, c], fleet.clusters[CLUSTER_GPU_CORE, c])
+    write_link_features(fleet, demands, k, c, out)
 
 
 @compiled
 def write_job_features(
-    params: FeatureParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, count: int, line: Float32
+    params: FeatureParams, fleet: FleetArrays, demands: DemandArrays, k: int, first: int, count: int, out: Float32
 ) -> None:
     """Write the features of demand `k` and of the fleet, except `JOB_LEAST_LOST`.
 
@@ -368,13 +368,13 @@ def write_job_features(
         d = fleet.nodes[NODE_DEVICE_FIRST, first]
         memory = max(float(fleet.devices[DEVICE_MEMORY, d]), 1.0)
         core = max(float(fleet.devices[DEVICE_CORE, d]), 1.0)
-    line[JOB_GPUS] = min(gpus / 8, MAX_FIGURE)
+    out[JOB_GPUS] = min(gpus / 8, MAX_FEATURE)
     of_memory, of_core = amounts[k, DEMAND_GPU_MEMORY] / memory, amounts[k, DEMAND_GPU_CORE] / core
     if amounts[k, DEMAND_GPU_MEMORY] == 0:
         of_memory = amounts[k, DEMAND_GPU_PERCENT] / WHOLE_PERCENT
-    line[JOB_MEMORY], line[JOB_CORE] = min(of_memory, MAX_FIGURE), min(of_core, MAX_FIGURE)
+    out[JOB_MEMORY], out[JOB_CORE] = min(of_memory, MAX_FEATURE), min(of_core, MAX_FEATURE)
     work = max(of_memory, of_core) * gpus
-    line[JOB_WORK] = min(work, MAX_FIGURE)
+    out[JOB_WORK] = min(work, MAX_FEATURE)
     low, high = 0, params.works.shape[0]
     while low < high:
         middle = (low + high) >> 1
@@ -382,18 +382,18 @@ def write_job_features(
             low = middle + 1
         else:
             high = middle
-    line[JOB_RANK] = share(low, params.works.shape[0])
-    line[JOB_CPU] = min(amounts[k, DEMAND_CPU] / params.means[0] / 4, MAX_FIGURE)
-    line[JOB_HOST_MEMORY] = min(amounts[k, DEMAND_MEMORY] / params.means[1] / 4, MAX_FIGURE)
-    write_fleet_features(fleet, line)
-    line[MIX_WORK] = min(params.means[2], MAX_FIGURE)
-    line[JOB_CHOICE] = count / SHORTLIST_SIZE
-    line[JOB_NETWORK] = amounts[k, DEMAND_NETWORK] >= 0
-    line[JOB_BANDWIDTH] = min(amounts[k, DEMAND_BANDWIDTH] / 1000, MAX_FIGURE)
+    out[JOB_RANK] = share(low, params.works.shape[0])
+    out[JOB_CPU] = min(amounts[k, DEMAND_CPU] / params.means[0] / 4, MAX_FEATURE)
+    out[JOB_HOST_MEMORY] = min(amounts[k, DEMAND_MEMORY] / params.means[1] / 4, MAX_FEATURE)
+    write_fleet_features(fleet, out)
+    out[MIX_WORK] = min(params.means[2], MAX_FEATURE)
+    out[JOB_CHOICE] = count / SHORTLIST_SIZE
+    out[JOB_NETWORK] = amounts[k, DEMAND_NETWORK] >= 0
+    out[JOB_BANDWIDTH] = min(amounts[k, DEMAND_BANDWIDTH] / 1000, MAX_FEATURE)
 
 
 @compiled
-def write_fleet_features(fleet: FleetArrays, line: Float32) -> None:
+def write_fleet_features(fleet: FleetArrays, out: Float32) -> None:
     """Write the free shares of the fleet's resources."""
     free, there = np.zeros(4), np.zeros(4)
     for c in range(fleet.clusters.shape[1]):
@@ -406,7 +406,7 @@ def write_fleet_features(fleet: FleetArrays, line: Float32) -> None:
         there[2] += fleet.clusters[CLUSTER_CPU, c]
         there[3] += fleet.clusters[CLUSTER_MEMORY, c]
     for r in range(4):
-        line[FLEET_GPU_MEMORY_FREE + r] = share(free[r], there[r])
+        out[FLEET_GPU_MEMORY_FREE + r] = share(free[r], there[r])
 
 
 @compiled
@@ -416,20 +416,20 @@ def write_features(
     demands: DemandArrays,
     k: int,
     nodes: Int64,
-    lost: Int64,
+    values: Int64,
     count: int,
-    figures: Float32,
+    features: Float32,
     job: Float32,
 ) -> None:
-    """Write all features of a shortlist with `count` nodes: shapes (SHORTLIST_SIZE, FIGURES) and (JOB_FIGURES,)."""
+    """Write all features of a shortlist with `count` nodes, see `NODE_FEATURES` and `JOB_FEATURES`."""
     step = 1.0 / (FINE * WHOLE_MILLI)
     for at in range(count):
-        line = figures[at]
-        write_node_features(params.seaway, fleet, demands, k, nodes[at], line)
-        line[NODE_LOST] = max(lost[at] * step, -MAX_FIGURE)
-        line[NODE_BEHIND] = max((lost[at] - lost[0]) * step, -MAX_FIGURE)
+        out = features[at]
+        write_node_features(params.seaway, fleet, demands, k, nodes[at], out)
+        out[NODE_LOST] = max(values[at] * step, -MAX_FEATURE)
+        out[NODE_BEHIND] = max((values[at] - values[0]) * step, -MAX_FEATURE)
     write_job_features(params, fleet, demands, k, nodes[0] if count else -1, count, job)
-    job[JOB_LEAST_LOST] = max(lost[0] * step, -MAX_FIGURE) if count else 0.0
+    job[JOB_LEAST_LOST] = max(values[0] * step, -MAX_FEATURE) if count else 0.0
 
 
 @compiled
@@ -441,8 +441,8 @@ def observe_nodes(
     k: int,
     allowed: UInt8,
     nodes: Int64,
-    lost: Int64,
-    figures: Float32,
+    values: Int64,
+    features: Float32,
     job: Float32,
 ) -> int:
     """Write the shortlist for demand `k` and its features, for callers in Python.
@@ -457,9 +457,9 @@ def observe_nodes(
     int
         Length of the shortlist.
     """
-    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
-    at, by = borrowed(nodes), borrowed(lost)
-    fits = refreshed_fit_row(borrowed(known), lent, asked, k)
-    count = build_shortlist(lent_params.seaway, lent, asked, k, fits, borrowed(allowed), at, by)
-    write_features(lent_params, lent, asked, k, at, by, count, borrowed(figures), borrowed(job))
+    lent_params, lent, requested = borrowed(params), borrowed(fleet), borrowed(demands)
+    at, by = borrowed(nodes), borrowed(values)
+    fits = refreshed_fit_row(borrowed(known), lent, requested, k)
+    count = build_shortlist(lent_params.seaway, lent, requested, k, fits, borrowed(allowed), at, by)
+    write_features(lent_params, lent, requested, k, at, by, count, borrowed(features), borrowed(job))
     return count

@@ -20,10 +20,10 @@ from seaway.scheduling.kernels.compile import compiled
 from seaway.scheduling.kernels.decide import allocate_replica, find_usable_clusters, reset_bandwidth, start_row
 from seaway.scheduling.kernels.shared_arrays import borrowed
 from seaway.scheduling.policies.pilot.features import (
-    FIGURES,
     FLEET_GPU_CORE_FREE,
-    JOB_FIGURES,
+    JOB_FEATURES,
     JOB_RANK,
+    NODE_FEATURES,
     SHORTLIST_SIZE,
     FeatureParams,
     Float32,
@@ -47,7 +47,7 @@ class PilotWeights(NamedTuple):
     Attributes
     ----------
     node_in, job_in, bias_in
-        First layer, shapes (FIGURES, H), (JOB_FIGURES, H) and (H,).
+        First layer, shapes (NODE_FEATURES, H), (JOB_FEATURES, H) and (H,).
     hidden, bias_hidden
         Second layer, shapes (H, H) and (H,).
     attend
@@ -55,11 +55,11 @@ class PilotWeights(NamedTuple):
     own, pooled, bias_out
         Third layer, for the node itself and for the output of the heads, shapes (H, H), (A * H, H) and (H,).
     last, skip
-        Score, shapes (H,) and (FIGURES,).
+        Score, shapes (H,) and (NODE_FEATURES,).
     wait_job, wait_pooled, bias_wait
-        First layer of the score of waiting, shapes (JOB_FIGURES, H), (A * H, H) and (H,).
+        First layer of the score of waiting, shapes (JOB_FEATURES, H), (A * H, H) and (H,).
     wait_last, wait_skip
-        Score of waiting, shapes (H,) and (JOB_FIGURES + 1,); the last entry is a constant.
+        Score of waiting, shapes (H,) and (JOB_FEATURES + 1,); the last entry is a constant.
     """
 
     node_in: Float32
@@ -121,43 +121,43 @@ def pool(hidden: Float32, count: int, attend: Float32, pooled: Float32) -> None:
 
 
 @compiled
-def run_network(weights: PilotWeights, figures: Float32, job: Float32, count: int, scores: Float32) -> float:
+def run_network(weights: PilotWeights, features: Float32, job: Float32, count: int, scores: Float32) -> float:
     """Compute the scores of the first `count` nodes. Return the score of waiting: above 0, the job waits."""
     width, heads = weights.hidden.shape[0], weights.attend.shape[1]
     hidden, pooled = np.empty((count, width), np.float32), np.zeros(heads * width, np.float32)
-    first, line = np.empty(width, np.float32), np.empty(width, np.float32)
+    first, layer = np.empty(width, np.float32), np.empty(width, np.float32)
     first[:] = weights.bias_in
-    add_product(job, JOB_FIGURES, weights.job_in, first)
+    add_product(job, JOB_FEATURES, weights.job_in, first)
     for at in range(count):
-        line[:] = first
-        add_product(figures[at], FIGURES, weights.node_in, line)
-        rectify(line)
+        layer[:] = first
+        add_product(features[at], NODE_FEATURES, weights.node_in, layer)
+        rectify(layer)
         hidden[at] = weights.bias_hidden
-        add_product(line, width, weights.hidden, hidden[at])
+        add_product(layer, width, weights.hidden, hidden[at])
         rectify(hidden[at])
     pool(hidden, count, weights.attend, pooled)
     first[:] = weights.bias_out
     add_product(pooled, heads * width, weights.pooled, first)
     for at in range(count):
-        line[:] = first
-        add_product(hidden[at], width, weights.own, line)
-        rectify(line)
+        layer[:] = first
+        add_product(hidden[at], width, weights.own, layer)
+        rectify(layer)
         total = np.float32(0.0)
         for j in range(width):
-            total += line[j] * weights.last[j]
-        for f in range(FIGURES):
-            total += figures[at, f] * weights.skip[f]
+            total += layer[j] * weights.last[j]
+        for f in range(NODE_FEATURES):
+            total += features[at, f] * weights.skip[f]
         scores[at] = total
-    line[:] = weights.bias_wait
-    add_product(job, JOB_FIGURES, weights.wait_job, line)
-    add_product(pooled, heads * width, weights.wait_pooled, line)
-    rectify(line)
-    wish = weights.wait_skip[JOB_FIGURES]
+    layer[:] = weights.bias_wait
+    add_product(job, JOB_FEATURES, weights.wait_job, layer)
+    add_product(pooled, heads * width, weights.wait_pooled, layer)
+    rectify(layer)
+    wait_score = weights.wait_skip[JOB_FEATURES]
     for j in range(width):
-        wish += line[j] * weights.wait_last[j]
-    for f in range(JOB_FIGURES):
-        wish += job[f] * weights.wait_skip[f]
-    return clamp_wait_score(wish, job)
+        wait_score += layer[j] * weights.wait_last[j]
+    for f in range(JOB_FEATURES):
+        wait_score += job[f] * weights.wait_skip[f]
+    return clamp_wait_score(wait_score, job)
 
 
 @compiled
@@ -182,7 +182,7 @@ def run_episode(
     demands: DemandArrays,
     jobs: Int64,
     offers: int,
-    line: Int64,
+    row: Int64,
     slices: Int32,
     placed: Int64,
     waited: UInt8,
@@ -197,7 +197,7 @@ def run_episode(
         Jobs with one replica each, shape (J, JOB_ROWS).
     offers
         Number of offers of each job; with 1, no job may wait.
-    line
+    row
         Row of a plan, shape (PLAN_ROWS,); scratch memory.
     slices
         Slices, with a row for each device of the largest request; scratch memory.
@@ -211,10 +211,10 @@ def run_episode(
     int
         Number of placed jobs.
     """
-    lent_params, lent, asked = borrowed(params), borrowed(fleet), borrowed(demands)
-    lent_line, lent_slices = borrowed(line), borrowed(slices)
-    nodes, lost = np.empty(SHORTLIST_SIZE, np.int64), np.empty(SHORTLIST_SIZE, np.int64)
-    figures, job = np.zeros((SHORTLIST_SIZE, FIGURES), np.float32), np.zeros(JOB_FIGURES, np.float32)
+    lent_params, lent, requested = borrowed(params), borrowed(fleet), borrowed(demands)
+    lent_row, lent_slices = borrowed(row), borrowed(slices)
+    nodes, values = np.empty(SHORTLIST_SIZE, np.int64), np.empty(SHORTLIST_SIZE, np.int64)
+    features, job = np.zeros((SHORTLIST_SIZE, NODE_FEATURES), np.float32), np.zeros(JOB_FEATURES, np.float32)
     scores, allowed = np.empty(SHORTLIST_SIZE, np.float32), np.empty(fleet.nodes.shape[1], np.uint8)
     total = 0
     for offer in range(offers):
@@ -223,27 +223,42 @@ def run_episode(
                 continue
             k = jobs[j, JOB_DEMAND]
             reset_bandwidth(lent)
-            find_usable_clusters(lent, asked, k)
+            find_usable_clusters(lent, requested, k)
             mark_allowed(lent, borrowed(allowed))
             count = build_shortlist(
-                lent_params.seaway, lent, asked, k, None, borrowed(allowed), borrowed(nodes), borrowed(lost)
+                lent_params.seaway,
+                lent,
+                requested,
+                k,
+                None,
+                borrowed(allowed),
+                borrowed(nodes),
+                borrowed(values),
             )
             placed[j] = -1
             if count == 0:
                 continue
             write_features(
-                lent_params, lent, asked, k, borrowed(nodes), borrowed(lost), count, borrowed(figures), borrowed(job)
+                lent_params,
+                lent,
+                requested,
+                k,
+                borrowed(nodes),
+                borrowed(values),
+                count,
+                borrowed(features),
+                borrowed(job),
             )
-            wish = run_network(weights, figures, job, count, scores)
-            if wish > 0 and offer + 1 < offers:
+            wait_score = run_network(weights, features, job, count, scores)
+            if wait_score > 0 and offer + 1 < offers:
                 waited[j] = 1
                 continue
             best = 0
             for at in range(1, count):
                 if scores[at] > scores[best]:
                     best = at
-            start_row(lent_line, 0, 0, k, 0)
-            allocate_replica(lent_params.seaway, lent, asked, nodes[best], 0, lent_line, lent_slices)
+            start_row(lent_row, 0, 0, k, 0)
+            allocate_replica(lent_params.seaway, lent, requested, nodes[best], 0, lent_row, lent_slices)
             placed[j] = nodes[best]
             total += 1
     return total

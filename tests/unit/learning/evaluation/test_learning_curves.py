@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seaway.learning.evaluation.statistics import SMOOTHED, course_of, smoothed
+from seaway.learning.evaluation.statistics import SMOOTHED, learning_curve, smoothed
 from seaway.learning.runs.table import EpisodeTable
-from seaway.learning.training.listener import Plan, Play, Row
+from seaway.learning.training.listener import EpisodeResult, Plan, Row
 
 
 def episodes(path: Path, rewards: list[float]) -> Path:
@@ -13,24 +13,24 @@ def episodes(path: Path, rewards: list[float]) -> Path:
     table = EpisodeTable(path)
     table.begins(Plan(path.parent, "ddpg", len(rewards)))
     for at, reward in enumerate(rewards, 1):
-        table.played(Row(at, Play("a", reward, 10, at, 0, 10 - at, None, None)))
+        table.played(Row(at, EpisodeResult("a", reward, 10, at, 0, 10 - at, None, None)))
     return path
 
 
 def test_curves_of_an_algorithm_are_the_mean_of_its_runs(tmp_path: Path) -> None:
     """Mean, least and most of each episode; a run that is shorter counts as far as it goes."""
     long, short = episodes(tmp_path / "a.csv", [-10, -20, -30]), episodes(tmp_path / "b.csv", [-20, -40])
-    course = course_of([long, short, tmp_path / "absent.csv"])
-    assert course is not None
-    assert course.episode.tolist() == [1, 2, 3]
-    assert course.reward.mean.tolist() == [-15, -30, -30]
-    assert (course.reward.least.tolist(), course.reward.most.tolist()) == ([-20, -40, -30], [-10, -20, -30])
-    assert course.placed.mean.tolist() == [1, 2, 3]
+    curve = learning_curve([long, short, tmp_path / "absent.csv"])
+    assert curve is not None
+    assert curve.episode.tolist() == [1, 2, 3]
+    assert curve.reward.mean.tolist() == [-15, -30, -30]
+    assert (curve.reward.minimum.tolist(), curve.reward.maximum.tolist()) == ([-20, -40, -30], [-10, -20, -30])
+    assert curve.placed.mean.tolist() == [1, 2, 3]
 
 
 def test_without_episodes_there_is_no_curve(tmp_path: Path) -> None:
     """A run that has not begun has nothing to show."""
-    assert course_of([tmp_path / "absent.csv"]) is None
+    assert learning_curve([tmp_path / "absent.csv"]) is None
 
 
 def test_a_curve_is_smoothed_by_cause_came_before() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seaway.learning.evaluation.contestants import Seen, seen_by, seen_together
+from seaway.learning.evaluation.contestants import TrainingSet, joint_training_set, training_set
 from seaway.learning.evaluation.measure import tasks
 from seaway.learning.evaluation.trained import from_file
 from seaway.learning.instances.instance import read_instances
@@ -23,9 +23,9 @@ from seaway.learning.settings import Run
 from tests.unit.learning.runs.small import small_run, write_instance
 
 
-def read_back(run: Run, digests: Mapping[str, str]) -> Seen | None:
+def read_back(run: Run, digests: Mapping[str, str]) -> TrainingSet | None:
     """Return what a policy file of a run says after it was written and read."""
-    return seen_by(json.loads(json.dumps(record_of(run) | learned_on(run, digests))))
+    return training_set(json.loads(json.dumps(record_of(run) | learned_on(run, digests))))
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_what_a_file_does_not_say_is_not_guessed() -> None:
     assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS)})
     assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS + 1)}) is None
     for config in ({}, record_of(run), {"digests": ["1"]}, {"digests": {}, "settings": {"draws": "many"}}):
-        assert seen_by(config) is None
+        assert training_set(config) is None
 
 
 def test_what_decides_together_was_trained_on_what_each_was() -> None:
@@ -72,11 +72,11 @@ def test_what_decides_together_was_trained_on_what_each_was() -> None:
     one, two = drawn("network", 2, seed=3)
     said = [{"digests": {each.name: digest_of(each)}} for each in (one, two)]
     for configs, has in (([said[0]], [True, False]), (said, [True, True])):
-        seen = seen_together(configs)
+        seen = joint_training_set(configs)
         assert seen
         assert [seen.has(each, digest_of(each)) for each in (one, two)] == has
-    assert seen_together([*said, {}]) is None
-    assert seen_together([]) is None
+    assert joint_training_set([*said, {}]) is None
+    assert joint_training_set([]) is None
 
 
 def test_shipped_policies_that_do_not_say_are_left_blank() -> None:

@@ -16,16 +16,16 @@ import gymnasium
 from seaway.learning.environments import CLUSTER_ENV, NODE_ENV
 
 
-def test_both_are_made_by_name() -> None:
-    """The other arguments are those of the class."""
+def test_registered_names() -> None:
+    """Other arguments are those of the class."""
     assert gymnasium.make(CLUSTER_ENV, source=[halves(1)], discrete=True).action_space.n == 3
     shown, _ = gymnasium.make(NODE_ENV, source=drawn("any", 1, seed=0)).reset(seed=0)
     assert set(shown) == {"nodes", "job", "legal"}
 
 
 @pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.slow)])
-def test_many_at_once_do_as_each_alone(mode: str) -> None:
-    """With seeds one after the other each begins with another instance, and goes its own way."""
+def test_vector_environments_equal_single_ones(mode: str) -> None:
+    """With consecutive seeds, each environment starts with another instance."""
     instances = drawn("network", 3, seed=0)
     choices = np.random.default_rng(0).integers(0, 4, (60, 3))
     many: Any = gymnasium.make_vec(
@@ -47,8 +47,8 @@ def test_many_at_once_do_as_each_alone(mode: str) -> None:
             shown, _, _, _, info = alone.step(chosen[at])
 
 
-def test_ends_of_many_bring_their_outcomes() -> None:
-    """Each in its own place, when its episode ends."""
+def test_vector_environments_return_outcomes() -> None:
+    """Each outcome is at the index of its environment."""
     instances = [replace(halves(count), name=f"{count}") for count in (1, 2)]
     many = gymnasium.make_vec(CLUSTER_ENV, num_envs=2, vectorization_mode="sync", source=instances, discrete=True)
     many.reset(seed=0)
