@@ -1,4 +1,4 @@
-"""A fleet whose best packing is known is learned in seconds."""
+"""The agent learns the best packing of a small fleet in seconds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SETTINGS = {
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """Write an instance where all five jobs fit, if none of the first four takes the card that the last one needs."""
+    """Write an instance with five jobs that fit only if the first four leave a card to the last one."""
     folder = tmp_path / "toy"
     folder.mkdir()
     (folder / "nodes.csv").write_text(NODES, encoding="utf-8")
@@ -56,9 +56,9 @@ def toy(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_learns_the_best_packing(toy: Path, tmp_path: Path, seed: int) -> None:
-    """Jobs that fit the small cluster go there, so that the large one is free for the job that fits nowhere else.
+    """Jobs that fit on the small cluster are placed there, so that the large job fits on the other one.
 
-    By lot, as until step 100, not all are placed.
+    Random actions, as in the first 100 steps, do not place all jobs.
     """
     run = new_run("eade-ddpg", [str(toy)], [], {**SETTINGS, "seed": seed})
 

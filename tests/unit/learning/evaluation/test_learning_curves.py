@@ -9,7 +9,7 @@ from seaway.learning.training.listener import EpisodeResult, Plan, Row
 
 
 def episodes(path: Path, rewards: list[float]) -> Path:
-    """Write the episodes of a run, as a run does."""
+    """Write the table of a run's episodes."""
     table = EpisodeTable(path)
     table.begins(Plan(path.parent, "ddpg", len(rewards)))
     for at, reward in enumerate(rewards, 1):
@@ -17,8 +17,8 @@ def episodes(path: Path, rewards: list[float]) -> Path:
     return path
 
 
-def test_curves_of_an_algorithm_are_the_mean_of_its_runs(tmp_path: Path) -> None:
-    """Mean, least and most of each episode; a run that is shorter counts as far as it goes."""
+def test_a_curve_has_the_statistics_of_its_runs(tmp_path: Path) -> None:
+    """It has mean, minimum and maximum by episode; a shorter run counts for its own episodes."""
     long, short = episodes(tmp_path / "a.csv", [-10, -20, -30]), episodes(tmp_path / "b.csv", [-20, -40])
     curve = learning_curve([long, short, tmp_path / "absent.csv"])
     assert curve is not None
@@ -29,12 +29,12 @@ def test_curves_of_an_algorithm_are_the_mean_of_its_runs(tmp_path: Path) -> None
 
 
 def test_without_episodes_there_is_no_curve(tmp_path: Path) -> None:
-    """A run that has not begun has nothing to show."""
+    """A missing table has no curve."""
     assert learning_curve([tmp_path / "absent.csv"]) is None
 
 
-def test_a_curve_is_smoothed_by_cause_came_before() -> None:
-    """Each value is the mean of itself and those before it, of 20 in all at most."""
+def test_curves_are_moving_means() -> None:
+    """Each value is the mean of itself and up to 19 values before it."""
     values = np.arange(300, dtype=np.float64)
     found = smoothed(values)
     assert found[0] == 0

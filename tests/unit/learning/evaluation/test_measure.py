@@ -22,7 +22,7 @@ def instance(name: str, cores: int = 500) -> Instance:
 
 @dataclass(frozen=True)
 class Fake:
-    """Places three jobs of five, two of which nothing could have held; or does not suit."""
+    """Player that places three of five jobs, two of which are infeasible, or rejects the instance."""
 
     suits: bool = True
 
@@ -35,8 +35,8 @@ class Fake:
         return Played(Outcome("fake", counts, shares, use(USED), speed, Curve(none, none), used=USED))
 
 
-def test_a_row_has_the_published_measures() -> None:
-    """Jobs, correct refusals with them, use, fragmentation, variance, times, and the ratio to the best packing."""
+def test_a_row_has_the_published_metrics() -> None:
+    """It has counts with correct refusals, use, fragmentation, variance, times, and the ratio to the best packing."""
     trial = run(Task(Contestant("fake", "node", Fake()), instance("a"), 7))
     row = trial.row
     assert (row.policy, row.level, row.instance, row.seed) == ("fake", "node", "a", 7)
@@ -46,8 +46,8 @@ def test_a_row_has_the_published_measures() -> None:
     assert trial.used is USED
 
 
-def test_a_policy_that_does_not_suit_says_why_in_its_row() -> None:
-    """It has no figures, and the others are measured all the same."""
+def test_an_unsuitable_policy_has_a_note() -> None:
+    """Its row has no figures, and other policies are evaluated."""
     work = tasks(
         [Contestant("odd", "cluster", Fake(suits=False)), Contestant("fake", "node", Fake())], [instance("a")], [0]
     )
@@ -56,8 +56,8 @@ def test_a_policy_that_does_not_suit_says_why_in_its_row() -> None:
     assert fake.placed == 3
 
 
-def test_only_what_draws_lots_is_tried_with_every_seed() -> None:
-    """A policy without lots does the same with any seed, and a run has the seed it was trained with."""
+def test_only_random_policies_use_all_seeds() -> None:
+    """Deterministic policies use one seed, and a run the seed of its training."""
     who = [
         Contestant("drawn", "node", Fake(), seeded=True),
         Contestant("fixed", "node", Fake()),
@@ -67,16 +67,16 @@ def test_only_what_draws_lots_is_tried_with_every_seed() -> None:
     assert seeds == [("drawn", 1), ("drawn", 2), ("fixed", 1), ("run", 9)]
 
 
-def test_what_was_trained_on_an_instance_is_known_by_its_content() -> None:
-    """A run is reported by digests, whatever the folder is called; of a heuristic there is nothing to tell."""
+def test_training_instances_are_identified_by_digest() -> None:
+    """The name has no influence, and heuristics have no training instances."""
     mine, other = instance("mine"), instance("other", cores=600)
     trained = Contestant("run", "cluster", Fake(), trained_on=TrainingSet(frozenset([digest_of(instance("copy"))])))
     work = tasks([trained, Contestant("fake", "node", Fake())], [mine, other], [0])
     assert [task.trained_on_instance for task in work] == [True, None, False, None]
 
 
-def test_runs_of_a_folder_are_measured_on_their_own_instances_alone() -> None:
-    """Each algorithm is measured on an instance by the run that was trained on it."""
+def test_runs_of_a_folder_are_evaluated_on_their_own_instances() -> None:
+    """For each instance, an algorithm is evaluated by the run that was trained on it."""
     mine, other = instance("mine"), instance("other", cores=600)
     own = [
         Contestant(
@@ -89,17 +89,17 @@ def test_runs_of_a_folder_are_measured_on_their_own_instances_alone() -> None:
 
 
 def test_random_is_seeded_and_bestfit_is_not() -> None:
-    """Of the engine's own policies it is known which draw lots."""
+    """The registry records which built-in policies use random choices."""
     assert heuristic("random", "cluster").seeded
     assert not heuristic("bestfit", "node").seeded
 
 
-def test_reference_modes_choose_among_clusters_at_whatever_level_they_are_asked_for() -> None:
-    """They have one form."""
+def test_reference_modes_have_the_cluster_level() -> None:
+    """The requested level has no influence."""
     assert heuristic("volcano-divided", "node").level == "cluster"
 
 
-def test_a_level_that_a_policy_does_not_have_is_rejected() -> None:
-    """`seaway` chooses among nodes alone."""
+def test_unsupported_levels_are_rejected() -> None:
+    """The policy `seaway` chooses nodes only."""
     with pytest.raises(RejectedError, match="level 'cluster'"):
         heuristic("seaway", "cluster")

@@ -1,4 +1,4 @@
-"""Policies of the engine that have jobs wait, as they are measured."""
+"""Evaluation of policies that defer jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seaway.testing.plugins import fleet, gpu, job, node
 
 
 class Patient:
-    """Has jobs of whole devices wait."""
+    """Plugin that defers jobs with whole devices."""
 
     name = "Patient"
 
@@ -30,29 +30,29 @@ class Patient:
 
 
 def patient(options: PolicyOptions) -> Profile:
-    """Make best fit with that before it."""
+    """Return best fit with this plugin."""
     policy = make_policy("bestfit", options)
     assert isinstance(policy, Profile)
     return Profile("patient", (*policy.plugins, WeightedPlugin(Patient())))
 
 
 def placed(offers: int) -> int | None:
-    """Measure it on a whole job and two halves, of which one device holds either."""
+    """Return the number of placed jobs of a whole device and two halves on one device."""
     halves = [job(name, gpus=1, gpu_milli=500, gpu_memory_mib=40_960) for name in "ab"]
     instance = Instance("one", fleet(node(gpu())), (job("whole", gpus=1), *halves))
     (task,) = tasks([Contestant("patient", "node", EnginePlayer(patient))], [instance], [0], offers)
     return run(task).row.placed
 
 
-def test_any_policy_that_has_a_job_wait_is_offered_it_once_more_after_the_last_arrival() -> None:
-    """The rule of the benchmark, for trained policies and others: the whole job waits, and both halves are placed."""
+def test_deferred_jobs_are_offered_again_for_all_policies() -> None:
+    """The whole job waits, so both halves are placed."""
     assert placed(offers=2) == 2
     assert placed(offers=1) == 1
 
 
 @pytest.mark.slow
-def test_a_policy_places_in_the_engine_what_it_placed_in_training(tmp_path: Path) -> None:
-    """Machine code, in which `pilot` learns, and the engine, in which it is measured, know the same rule of waiting."""
+def test_training_and_engine_place_the_same_jobs(tmp_path: Path) -> None:
+    """The kernel of training and the engine have the same rule for waiting."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
     pytest.importorskip("onnxscript", reason="needs seaway[learn]")
     from seaway.learning.exporting import export_actor

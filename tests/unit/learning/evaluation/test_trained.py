@@ -12,49 +12,49 @@ from seaway.simulation.outcome import Outcome
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 WAIT = 2
-"""The choice after the two clusters."""
+"""Choice that waits, after two clusters."""
 
 
 class Scripted:
-    """Answers with choices in their order, and after those waits; a first call is for warming up."""
+    """Model that returns given choices in order, then waits; the first call is a warm-up."""
 
     def __init__(self, choices: Sequence[int]) -> None:
         self._choices = [WAIT, *choices]
 
     def run(self, inputs: Tensors) -> Tensors:
-        """Answer with the middle of the next choice's bin."""
+        """Return the action at the midpoint of the bin of the next choice."""
         assert inputs["observation"].shape == (1, 12)
         choice = self._choices.pop(0) if self._choices else WAIT
         return {"action": np.array([[action_of(choice, 2)]], np.float32)}
 
 
 def played(*choices: int) -> Outcome:
-    """Let a script decide three jobs of a whole device each, on two clusters of one device each."""
+    """Return the outcome of choices for three jobs of a whole device, on two clusters with one device each."""
     two = fleet(cluster(node(gpu())), cluster(node(gpu())))
     jobs = tuple(job(f"job-{at}", gpus=1, gpu_milli=1000) for at in range(3))
     return play(Episode(Instance("two", two, jobs)), Scripted(choices), lambda at: observe(at.snapshot, at.line), "it")
 
 
-def test_what_fits_where_it_is_put_is_placed() -> None:
-    """A job in each cluster, and the third waits twice with nothing free: a correct refusal."""
+def test_feasible_choices_are_placed() -> None:
+    """The third job waits twice without a free device, which is a correct refusal."""
     counts = played(0, 1, WAIT, WAIT).counts
     assert (counts.placed, counts.refused, counts.failed) == (2, 1, 0)
 
 
 def test_an_illegal_choice_loses_the_job() -> None:
-    """Nothing keeps a published policy from a full cluster: what could have been placed elsewhere failed."""
+    """A job that would fit in another cluster counts as failed."""
     counts = played(0, 0, 1).counts
     assert (counts.placed, counts.refused, counts.failed) == (2, 0, 1)
 
 
-def test_a_job_that_waits_is_offered_once_more_after_the_last_arrival() -> None:
-    """The first job waits, the second and third are decided, and then the first is placed after all."""
+def test_a_waiting_job_is_offered_again() -> None:
+    """The first job waits, and is placed after the others."""
     counts = played(WAIT, 0, WAIT, 1, WAIT).counts
     assert counts.placed == 2
 
 
-def test_decisions_are_timed_and_use_is_reported_by_cluster() -> None:
-    """Median and 99th percentile in microseconds; the cluster that was chosen is full."""
+def test_decision_times_and_use_by_cluster() -> None:
+    """Times are the median and the 99th percentile in microseconds; the chosen cluster is full."""
     outcome = played(1)
     assert outcome.speed.p50_us is not None
     assert outcome.speed.p99_us is not None
@@ -63,8 +63,8 @@ def test_decisions_are_timed_and_use_is_reported_by_cluster() -> None:
     assert outcome.used[3].tolist() == [0, 1]
 
 
-def test_decisions_of_a_heuristic_in_place_of_a_trained_policy_are_reported() -> None:
-    """Figures that are not all the policy's own say so, with reasons."""
+def test_fallbacks_are_reported() -> None:
+    """The note has the number of fallbacks by reason."""
     watch = FallBacks()
     assert watch.reported() == ""
     watch.decided("it", 5)

@@ -1,4 +1,4 @@
-"""A policy file says what it was trained on, and nothing that it does not know."""
+"""Training sets in policy files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.unit.learning.runs.small import small_run, write_instance
 
 
 def read_back(run: Run, digests: Mapping[str, str]) -> TrainingSet | None:
-    """Return what a policy file of a run says after it was written and read."""
+    """Return the training set according to a policy file of a run."""
     return training_set(json.loads(json.dumps(record_of(run) | learned_on(run, digests))))
 
 
 @pytest.mark.slow
-def test_a_policy_file_knows_the_instances_of_its_training_wherever_it_lies(tmp_path: Path) -> None:
-    """Apart from the run's folder it says true on what it learned on, and false on anything else."""
+def test_a_policy_file_identifies_its_training_instances(tmp_path: Path) -> None:
+    """Without the folder of the run, training instances are recognised, and others are not."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
     pytest.importorskip("onnxscript", reason="needs seaway[learn]")
     from seaway.learning.runs.run import train
@@ -43,8 +43,8 @@ def test_a_policy_file_knows_the_instances_of_its_training_wherever_it_lies(tmp_
     assert [(task.instance.name, task.trained_on_instance) for task in work] == [("mine", True), ("other", False)]
 
 
-def test_drawn_instances_are_known_by_how_they_were_drawn() -> None:
-    """Their digests are not kept, however many available: of one of that name it is seen whether it is the same."""
+def test_generated_instances_are_identified_by_generation() -> None:
+    """Their digests are not stored; an instance of that name is generated again and compared."""
     run = new_run("pilot", ["x"], ["network"], {"draws": 2, "draw_seed": 3})
     first, second, third = drawn("network", 3, seed=3)
     digests = {each.name: digest_of(each) for each in (first, second)} | {f"{MIX}{first.name}": "1", "x": "2"}
@@ -58,8 +58,8 @@ def test_drawn_instances_are_known_by_how_they_were_drawn() -> None:
     assert not seen.has(foreign, digest_of(foreign))
 
 
-def test_what_a_file_does_not_say_is_not_guessed() -> None:
-    """Older files, those of other programs, and those trained on very many folders say nothing."""
+def test_files_without_records_have_no_training_set() -> None:
+    """Older files, foreign files and files of very many folders do not record instances."""
     run = new_run("ddpg", ["x"], [], {})
     assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS)})
     assert read_back(run, {str(at): "1" for at in range(MAX_DIGESTS + 1)}) is None
@@ -67,8 +67,8 @@ def test_what_a_file_does_not_say_is_not_guessed() -> None:
         assert training_set(config) is None
 
 
-def test_what_decides_together_was_trained_on_what_each_was() -> None:
-    """A profile of several trained policies has seen what any of them has; where one does not say, no one knows."""
+def test_the_joint_training_set_of_several_policies() -> None:
+    """It is the union of all, or unknown if one of them is unknown."""
     one, two = drawn("network", 2, seed=3)
     said = [{"digests": {each.name: digest_of(each)}} for each in (one, two)]
     for configs, has in (([said[0]], [True, False]), (said, [True, True])):
@@ -79,8 +79,8 @@ def test_what_decides_together_was_trained_on_what_each_was() -> None:
     assert joint_training_set([]) is None
 
 
-def test_shipped_policies_that_do_not_say_are_left_blank() -> None:
-    """No digest, no claim: neither that an instance is new to a policy, nor that it is not."""
+def test_shipped_policies_without_records() -> None:
+    """Without digests, nothing is reported."""
     library = ShippedLibrary()
     for name in library.names():
         file = library.load(name)

@@ -1,4 +1,4 @@
-"""Anything that workers of the tests do; in a file of its own, so that they find it."""
+"""Tasks of workers, in a module that workers can import."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from seaway.domain.errors import RejectedError
 
 
 def drawn(seed: int) -> list[float]:
-    """Draw a few numbers from a seed."""
+    """Return random numbers of a seed."""
     import numpy as np
 
     return list(map(float, np.random.default_rng(seed).random(3)))
 
 
 def first_try_dies(path: Path) -> str:
-    """Die where the file is not there, which then is."""
+    """Create the file and die if it does not exist."""
     if not path.exists():
         path.touch()
         die(path)
@@ -25,12 +25,12 @@ def first_try_dies(path: Path) -> str:
 
 
 def die(_: Path) -> None:
-    """End the worker at once."""
+    """Kill the worker."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def refuse(name: str) -> None:
-    """Raise what users see."""
+    """Raise an error for users."""
     raise RejectedError(f"{name} will not do", where="--name")
 
 

@@ -19,11 +19,11 @@ from seaway.scheduling.policies.pilot.features import FLEET_GPU_CORE_FREE, JOB_R
 from seaway.scheduling.policies.pilot.kernel import PilotWeights, run_network
 
 RULE = 5
-"""A figure of nodes, and of jobs, by which the made-up teacher decides."""
+"""Index of the features of nodes and of jobs in the rule of the teacher."""
 
 
 def teacher(count: int, seed: int) -> list[Demonstration]:
-    """Return demonstrations of one who takes the node with most of a figure, and has jobs with much of another wait."""
+    """Return demonstrations of a rule: the node with the maximum of a feature, and waiting above a limit of another."""
     random = np.random.default_rng(seed)
     demonstrations = []
     for _ in range(count):
@@ -37,7 +37,7 @@ def teacher(count: int, seed: int) -> list[Demonstration]:
 
 
 def agreement(weights: PilotWeights, demonstrations: list[Demonstration]) -> tuple[float, float]:
-    """Return how often the policy waits where the teacher does, and takes his node where he takes one."""
+    """Return the shares of decisions in which the policy waits, and chooses the node, as in demonstrations."""
     waits, nodes = [], []
     for demonstration in demonstrations:
         scores = np.empty(len(demonstration.view.nodes), np.float32)
@@ -48,11 +48,8 @@ def agreement(weights: PilotWeights, demonstrations: list[Demonstration]) -> tup
     return float(np.mean(waits)), float(np.mean(nodes))
 
 
-def test_a_packing_teaches_each_job_that_fits_when_it_comes() -> None:
-    """A user who is left out waits.
-
-    Who is in takes the packing's node, if shown; and the fleet fills as it is packed.
-    """
+def test_a_packing_gives_a_demonstration_per_feasible_job() -> None:
+    """Jobs outside the packing wait, others get its node if listed, and the fleet is filled accordingly."""
     (instance,) = drawn("network", 1, seed=3)
     packing = best_packing(instance, 1.0)
     demonstrations = demonstrations_of(instance, packing)
@@ -65,8 +62,8 @@ def test_a_packing_teaches_each_job_that_fits_when_it_comes() -> None:
     assert demonstrations[-1].view.job[FLEET_GPU_CORE_FREE] < 0.2
 
 
-def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
-    """From some hundred decisions the policy comes to decide as their teacher does, in torch and in machine code."""
+def test_imitation_generalises() -> None:
+    """After some hundred demonstrations, the policy follows their rule for new observations, also in the kernel."""
     from seaway.learning.pilot.imitation import imitate
 
     first = initial_weights(16, 2, 0)
@@ -77,8 +74,8 @@ def test_a_rule_is_learned_and_holds_on_what_was_not_taught() -> None:
     assert nodes > 0.8
 
 
-def test_without_scores_only_waiting_is_learned() -> None:
-    """All that scores nodes stays as it was, to the bit; the same demonstrations and seed give the same weights."""
+def test_without_scores_only_waiting_is_trained() -> None:
+    """Weights of scores are unchanged to the bit; equal demonstrations and seeds give equal weights."""
     from seaway.learning.pilot.imitation import imitate
 
     first, demonstrations = initial_weights(16, 2, 0), teacher(200, seed=1)
@@ -88,8 +85,8 @@ def test_without_scores_only_waiting_is_learned() -> None:
     assert all(np.array_equal(*pair) for pair in zip(learned, again, strict=True))
 
 
-def test_a_learner_takes_lessons_before_its_first_episode_and_keeps_what_it_learned() -> None:
-    """Evolution begins where imitation ended, and who goes on from a checkpoint has it too."""
+def test_imitation_precedes_the_first_episode() -> None:
+    """Evolution starts from the imitated weights, and a checkpoint has them."""
     from seaway.learning.pilot.train import PilotLearner
 
     class Observation(NullListener):

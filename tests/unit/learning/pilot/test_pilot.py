@@ -1,4 +1,4 @@
-"""The pilot's features, its network and how it learns."""
+"""Features, network and evolution of `pilot`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 @pytest.fixture(scope="module")
 def instance() -> Instance:
-    """Return a drawn instance with 64 nodes."""
+    """Return a generated instance with 64 nodes."""
     return drawn("placement", 1, seed=5)[0]
 
 
 def any_weights(seed: int = 3) -> PilotWeights:
-    """Return a network in which every weight counts."""
+    """Return a network in which each weight has an influence."""
     random = np.random.default_rng(seed)
     weights = initial_weights(16, 2, seed)
     drawn_weights = (random.normal(0, 0.3, each.shape).astype(np.float32) for each in weights)
@@ -37,13 +37,13 @@ def any_weights(seed: int = 3) -> PilotWeights:
 
 
 def features(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return made-up features of `count` nodes and of a job that may wait."""
+    """Return random features of `count` nodes and of a job that may wait."""
     random = np.random.default_rng(seed)
     return random.random((count, NODE_FEATURES), np.float32), random.random(JOB_FEATURES, np.float32)
 
 
-def test_only_what_fits_and_is_allowed_is_listed_best_first(instance: Instance) -> None:
-    """The shortlist has at most `MOST` nodes, all of them allowed and fitting, in the order of Seaway's own score."""
+def test_the_shortlist_has_feasible_allowed_nodes_by_score(instance: Instance) -> None:
+    """It has at most `SHORTLIST_SIZE` nodes, in the order of Seaway's own score."""
     snapshot = Snapshot(instance.fleet)
     line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, JOB_DEMAND])
     allowed = np.arange(len(snapshot.nodes)) % 3 != 0
@@ -57,8 +57,8 @@ def test_only_what_fits_and_is_allowed_is_listed_best_first(instance: Instance) 
     assert np.abs(view.job).max() <= 2
 
 
-def test_figures_do_not_hang_on_the_order_of_nodes(instance: Instance) -> None:
-    """With the nodes in another order the shortlist has the same features."""
+def test_features_do_not_depend_on_the_order_of_nodes(instance: Instance) -> None:
+    """The shortlist has the same features for permuted nodes."""
     turned = Fleet(tuple(Cluster(each.name, each.nodes[::-1]) for each in instance.fleet.clusters[::-1]))
     example_views = []
     for fleet in (instance.fleet, turned):
@@ -70,8 +70,8 @@ def test_figures_do_not_hang_on_the_order_of_nodes(instance: Instance) -> None:
     assert np.allclose(example_views[0].job, example_views[1].job)
 
 
-def test_network_in_torch_answers_as_machine_code_does() -> None:
-    """Scores and the wait_score to wait are the same in both, for any number of nodes."""
+def test_the_network_in_torch_equals_the_kernel() -> None:
+    """Scores of nodes and of waiting are equal for any number of nodes."""
     torch = pytest.importorskip("torch", reason="needs seaway[learn]")
     from seaway.learning.pilot.network import PilotNetwork, weights_of
 
@@ -88,8 +88,8 @@ def test_network_in_torch_answers_as_machine_code_does() -> None:
     assert all(np.array_equal(*pair) for pair in zip(weights, weights_of(network), strict=True))
 
 
-def test_scores_follow_nodes_into_another_order() -> None:
-    """Turning the shortlist round turns the scores round, and the wait_score to wait stays."""
+def test_the_network_is_permutation_equivariant() -> None:
+    """Reversing the shortlist reverses the scores, and does not change the score of waiting."""
     weights = any_weights()
     nodes, job = features(9)
     scores, turned = np.empty(9, np.float32), np.empty(9, np.float32)
@@ -100,8 +100,8 @@ def test_scores_follow_nodes_into_another_order() -> None:
     assert np.allclose(scores[::-1], turned, atol=1e-4)
 
 
-def test_small_jobs_and_empty_fleets_never_wait() -> None:
-    """However much the network options to, the smaller half of jobs, and any job on a free fleet, is placed."""
+def test_bounds_of_the_score_of_waiting() -> None:
+    """The smaller half of jobs, and all jobs on a free fleet, never wait."""
     weights = any_weights()
     weights.wait_skip[-1] = 1000.0
     nodes, job = features(3)
@@ -111,8 +111,8 @@ def test_small_jobs_and_empty_fleets_never_wait() -> None:
         assert (run_network(weights, nodes, job, 3, scores) > 0) == waits
 
 
-def test_board_begins_again_each_time_and_waiting_is_offered_once_more(instance: Instance) -> None:
-    """Equal weights play equal episodes; without waiting, a policy plays as if waiting were not allowed."""
+def test_batch_episodes_start_from_the_initial_state(instance: Instance) -> None:
+    """Equal weights have equal episodes; without waiting, a policy plays as if waiting were not allowed."""
     weights = any_weights()
     environment = BatchEnvironment(instance)
     assert environment.play(weights, waiting=True) == environment.play(weights, waiting=True)
@@ -123,8 +123,8 @@ def test_board_begins_again_each_time_and_waiting_is_offered_once_more(instance:
     assert few.play(stubborn, waiting=True) == few.play(stubborn, waiting=False)
 
 
-def test_a_board_counts_as_the_environment_does(instance: Instance) -> None:
-    """The same decisions on the engine place as many; a job that fitted when it waited, and never ran, failed."""
+def test_batch_episodes_equal_the_environment(instance: Instance) -> None:
+    """The same decisions on the engine have the same counts of placed and failed jobs."""
     pytest.importorskip("gymnasium", reason="needs seaway[learn]")
     from seaway.learning.environments.node_env import WAIT, NodeEnv
 
@@ -144,8 +144,8 @@ def test_a_board_counts_as_the_environment_does(instance: Instance) -> None:
     assert score.failed > 0
 
 
-def test_evolution_finds_the_best_of_a_bowl_and_goes_on_the_same() -> None:
-    """On instances whose best is one point the weights come near it; a generation hangs on its number alone."""
+def test_evolution_minimises_a_quadratic_function() -> None:
+    """The weights approach the optimum, and a generation depends on the state and its number only."""
     goal = np.linspace(-1.0, 1.0, 8)
 
     def play(vector: np.ndarray, instance: int) -> float:
@@ -169,23 +169,23 @@ def test_evolution_finds_the_best_of_a_bowl_and_goes_on_the_same() -> None:
     assert np.array_equal(first.mean, second.mean)
 
 
-def test_an_instance_on_which_all_do_alike_says_nothing() -> None:
-    """Utilities hang only on instances that tell candidates apart, whatever their scale."""
+def test_utilities_ignore_equal_fitness() -> None:
+    """Objectives on which all candidates are equal have no influence, and scales have none."""
     returns = np.array([[5.0, 1.0], [5.0, 3.0]])
     assert utilities(returns).tolist() == [-1.0, 1.0]
     assert utilities(returns * [1, 100]).tolist() == [-1.0, 1.0]
     assert utilities(returns[:, :1]).tolist() == [0.0, 0.0]
 
 
-def test_vector_of_changing_weights_returns() -> None:
-    """Anything that evolution changes is taken out of the network and put back without loss; the rest stays."""
+def test_the_vector_of_weights_is_lossless() -> None:
+    """Trained weights are converted to a vector and back without loss, and others do not change."""
     weights = any_weights()
     again = with_vector(initial_weights(16, 2, 3)._replace(**weights._asdict()), to_vector(weights))
     assert all(np.allclose(*pair, atol=1e-6) for pair in zip(weights, again, strict=True))
 
 
-def test_untrained_pilot_decides_like_the_heuristic(instance: Instance) -> None:
-    """Before it learned, the first node listed wins: the one that Seaway's own policy thinks best."""
+def test_initial_weights_decide_like_the_heuristic(instance: Instance) -> None:
+    """The first listed node, the best by Seaway's own policy, has the highest score."""
     snapshot = Snapshot(instance.fleet)
     line = int(JobQueue(snapshot, instance.jobs[:1]).rows[0, JOB_DEMAND])
     view = NodeObserver(instance.mix).observe(snapshot, line)

@@ -1,4 +1,4 @@
-"""The weights that come with the package."""
+"""Policies in the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seaway.learning.training.listener import Evaluation
 
 
 def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
-    """It is made for the figures that are shown now, says how it was made, is small, and scores each node."""
+    """It has the present version of features, names its command, is small, and scores each node."""
     pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
     from seaway.learning.policies.session import Session
 
@@ -40,8 +40,8 @@ def test_shipped_pilot_answers_for_any_number_of_nodes() -> None:
         assert np.allclose(turned["wait"], answer["wait"], atol=1e-4)
 
 
-def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
-    """Its command is that of the run whose settings it has; its figures are of instances kept apart."""
+def test_shipped_pilot_records_its_command() -> None:
+    """The command matches its settings, and its results are of held-out instances."""
     manifest = ShippedLibrary().load("pilot").manifest
     run = run_of(manifest.config)
     assert run.algo == manifest.algo
@@ -50,10 +50,7 @@ def test_shipped_pilot_was_made_by_the_command_in_it() -> None:
 
 
 def test_shipped_eade_ddpg_decides_for_the_published_shape() -> None:
-    """It is small, names the command of its run, and on an unknown instance loses hardly a job to an illegal choice.
-
-    It places more than random clusters.
-    """
+    """It is small, names its command, and loses hardly any job of an unknown instance to an illegal choice."""
     pytest.importorskip("onnxruntime", reason="needs seaway[policy]")
     file = ShippedLibrary().load("eade-ddpg")
     manifest, run = file.manifest, run_of(file.manifest.config)
@@ -69,8 +66,8 @@ def test_shipped_eade_ddpg_decides_for_the_published_shape() -> None:
     assert found.failed < 5
 
 
-def test_trials_of_shipped_pilot_are_what_it_is_really_shown() -> None:
-    """Its trials are the first jobs of the instances that its command draws, as they are looked at."""
+def test_trials_of_shipped_pilot_are_real_observations() -> None:
+    """They are the first feasible jobs of the instances of its command."""
     pytest.importorskip("torch", reason="needs seaway[learn]")
     from seaway.learning.pilot.train import TRIALS, example_views
 

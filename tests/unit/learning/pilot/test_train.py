@@ -1,4 +1,4 @@
-"""The pilot as something that learns in a run."""
+"""The learner of `pilot`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from seaway.testing.plugins import job
 pytest.importorskip("torch", reason="needs seaway[learn]")
 
 
-def test_a_learner_that_goes_on_is_the_one_that_never_stopped() -> None:
-    """The state after a generation is all that the next one hangs on; what is evaluated was not learned on."""
+def test_a_restored_learner_continues_exactly() -> None:
+    """The state determines the next generation, and evaluation uses held-out instances."""
     from seaway.learning.pilot.train import PilotLearner
 
     instances = drawn("network", 3, seed=2)
@@ -39,8 +39,8 @@ def test_a_learner_that_goes_on_is_the_one_that_never_stopped() -> None:
     assert 1 <= len(trained_actor.trials) <= 16
 
 
-def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
-    """It is reported after the generation in which they were lost, and not when the policy is written at the end."""
+def test_diverged_weights_end_the_run() -> None:
+    """The error is raised after the generation, not at the export."""
     from seaway.learning.pilot.train import PilotLearner
 
     learner = PilotLearner(PilotSettings(pairs=1, batch=1), drawn("network", 1, seed=2), seed=4)
@@ -50,8 +50,8 @@ def test_weights_that_are_no_numbers_end_the_run_at_once() -> None:
         next(learner.train())
 
 
-def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> None:
-    """Nodes of one cluster are scored as Seaway's own policy scores them, whatever was learned."""
+def test_without_scores_only_waiting_and_cluster_features_are_trained() -> None:
+    """Scores within a cluster are those of Seaway's own policy."""
     from seaway.learning.pilot.train import PilotLearner
 
     learner = PilotLearner(PilotSettings(pairs=2, batch=3, scores=False), drawn("network", 3, seed=2), seed=4)
@@ -63,8 +63,8 @@ def test_without_scores_only_waiting_and_figures_of_clusters_are_learned() -> No
     assert np.flatnonzero(after["skip"] != before["skip"]).tolist() == [16, 17, 18, 19]
 
 
-def test_instances_that_show_nothing_are_refused_before_anything_is_learned() -> None:
-    """Where the first job fits nowhere on any instance no policy file could be written in the end."""
+def test_instances_without_feasible_first_jobs_are_rejected() -> None:
+    """No example for a policy file would exist."""
     from seaway.learning.pilot.train import PilotLearner
 
     (instance,) = drawn("placement", 1, seed=0)

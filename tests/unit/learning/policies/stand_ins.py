@@ -1,4 +1,4 @@
-"""Models that answer what a test says, and the policies made of them."""
+"""Fake models, and policies with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGEST = "0123456789ab" + 52 * "c"
 
 
 class Time:
-    """A monotonic clock that goes on when it is asked to."""
+    """Manual monotonic clock."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -36,7 +36,7 @@ class Time:
 
 
 class Model:
-    """Answers by a function, and counts how often it was asked."""
+    """Model that answers by a function, and counts its calls."""
 
     def __init__(self, answer: Callable[[Mapping[str, Float32]], Mapping[str, Float32]]) -> None:
         self.answer = answer
@@ -60,17 +60,17 @@ def chooses(choice: int, clusters: int) -> Model:
 
 
 def says(action: float) -> Model:
-    """Return a model that always answers with an action."""
+    """Return a model with a constant action."""
     return Model(lambda _: {"action": np.full((1, 1), action, np.float32)})
 
 
 def prefers(column: int, wait: float = -1e9) -> Model:
-    """Return a model that scores a node by one of its figures."""
+    """Return a model that scores a node by one of its features."""
     return Model(lambda shown: {"scores": shown["nodes"][:, column], "wait": np.full(1, wait, np.float32)})
 
 
 class Judged:
-    """A trained policy under test, with all that watches it."""
+    """Trained policy under test, with its clock and counters."""
 
     def __init__(self, model: Model, *, clusters: int = 0, limits: Limits | None = None) -> None:
         self.model = model
@@ -86,13 +86,13 @@ class Judged:
 
 
 def manifest(*, clusters: int = 0, features: int | None = None) -> Manifest:
-    """Return what a policy says of itself: for so many clusters, or for nodes."""
+    """Return a manifest for a number of clusters, or at node level."""
     level = Level.CLUSTER if clusters else Level.NODE
     version = nodes_shown.VERSION if features is None else features
     return Manifest("apprentice", "pilot", level, version, DIGEST, clusters=clusters or None)
 
 
 def learned(model: Model, limits: Limits, counts: Counts, *, clusters: int = 0) -> Profile:
-    """Make a trained policy of a model."""
+    """Return a trained policy with a model."""
     file = PolicyFile(manifest(clusters=clusters), b"", ())
     return make_learned(file, PolicyOptions(), limits, counts, model=model)

@@ -1,4 +1,4 @@
-"""Policy files: what is written returns, and what was changed does not."""
+"""Policy files round trip, and invalid files are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Members = dict[str, bytes]
 
 
 def zipped(members: Members, *, compression: int = zipfile.ZIP_STORED) -> bytes:
-    """Make an archive of anything."""
+    """Return an archive of some members."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, content in members.items():
@@ -30,13 +30,13 @@ def zipped(members: Members, *, compression: int = zipfile.ZIP_STORED) -> bytes:
 
 
 def members_of(file: PolicyFile) -> Members:
-    """Return what a policy file consists of."""
+    """Return the members of a policy file."""
     return {HEAD: file.head, MODEL: file.model}
 
 
 @pytest.mark.parametrize("file", [cluster_policy(network=True), node_policy()], ids=["cluster", "node"])
-def test_what_is_written_returns(file: PolicyFile, tmp_path: Path) -> None:
-    """A file says and decides what the policy does that was written, and is the same bytes each time."""
+def test_policy_files_round_trip(file: PolicyFile, tmp_path: Path) -> None:
+    """The policy read is equal, and equal policies have equal bytes."""
     path = tmp_path / "new" / "tiny.policy"
     write_policy(path, file)
     read = read_policy(path)
@@ -48,13 +48,13 @@ def test_what_is_written_returns(file: PolicyFile, tmp_path: Path) -> None:
 
 
 def test_other_weights_have_another_digest() -> None:
-    """Two policies that say the same of themselves and decide differently are distinguished."""
+    """Policies with equal manifests and different models have different digests."""
     assert cluster_policy(seed=1).digest != cluster_policy(seed=2).digest
 
 
 @pytest.mark.parametrize("retained", [0, 1, 30, 0.5, 0.99])
-def test_truncated_files_are_refused(retained: float) -> None:
-    """A file that ends too early is distinguished from a whole one."""
+def test_truncated_files_are_rejected(retained: float) -> None:
+    """A prefix of a file is not valid."""
     whole = pack(cluster_policy())
     with pytest.raises(RejectedError, match="not a policy file, or a truncated one"):
         read_policy(whole[: int(retained * len(whole)) if retained < 1 else int(retained)])
@@ -73,22 +73,22 @@ def test_truncated_files_are_refused(retained: float) -> None:
         ({**members_of(cluster_policy()), HEAD: b" " * (2 << 20)}, "has more than"),
     ],
 )
-def test_archives_of_something_else_are_refused(members: Members, says: str) -> None:
-    """An archive holds the parts of a policy file and nothing else, each of the size that it may have."""
+def test_other_archives_are_rejected(members: Members, says: str) -> None:
+    """An archive has the members of a policy file only, up to their maximum sizes."""
     with pytest.raises(RejectedError, match=says):
         read_policy(zipped(members))
 
 
-def test_archives_are_not_unpacked() -> None:
-    """A compressed archive, which could exceed the memory, is refused because of its directory."""
+def test_compressed_archives_are_rejected() -> None:
+    """The directory is checked first, because unpacking could exceed the memory."""
     bomb = zipped({**members_of(cluster_policy()), MODEL: b"\0" * (8 << 20)}, compression=zipfile.ZIP_DEFLATED)
     assert len(bomb) < 100_000
     with pytest.raises(RejectedError, match="compressed or encrypted"):
         read_policy(bomb)
 
 
-def test_names_that_stand_twice_are_refused() -> None:
-    """Of two members of one name it is not open which counts."""
+def test_duplicate_members_are_rejected() -> None:
+    """Readers could use different ones."""
     file = cluster_policy()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -101,7 +101,7 @@ def test_names_that_stand_twice_are_refused() -> None:
 
 
 def test_huge_files_are_not_read(tmp_path: Path) -> None:
-    """Anything that is larger than a policy file can be is refused by its size."""
+    """Files above the maximum size are rejected without reading them."""
     path = tmp_path / "huge.policy"
     with path.open("wb") as huge:
         huge.truncate(LARGEST_FILE + 1)
@@ -128,23 +128,23 @@ def test_huge_files_are_not_read(tmp_path: Path) -> None:
         ({"level": Level.NODE, "clusters": None}, r"this level has nodes\(N, 20\), job\(16\)"),
     ],
 )
-def test_manifests_that_do_not_hold_are_refused(changes: dict[str, Any], says: str) -> None:
-    """Anything that a file says of itself has to make sense, and to be so."""
+def test_invalid_manifests_are_rejected(changes: dict[str, Any], says: str) -> None:
+    """Values must be valid and consistent with the model."""
     file = cluster_policy()
     reported = PolicyFile(replace(file.manifest, **changes), file.model, file.trials)
     with pytest.raises(RejectedError, match=says):
         read_policy(pack(reported))
 
 
-def test_models_that_answer_otherwise_are_refused() -> None:
-    """A model has to reproduce its trials: other weights under its name do not pass."""
+def test_models_that_do_not_reproduce_trials_are_rejected() -> None:
+    """Other weights with a matching digest do not pass."""
     file, other = cluster_policy(seed=1), cluster_policy(seed=2)
     with pytest.raises(RejectedError, match="does not answer trial 0"):
         read_policy(pack(PolicyFile(file.manifest, file.model, other.trials)))
 
 
-def test_trials_have_to_be_of_the_level() -> None:
-    """Trials are there, and are given what the model is."""
+def test_trials_must_match_the_level() -> None:
+    """Trials exist, and have the inputs of the model."""
     file = cluster_policy()
     with pytest.raises(RejectedError, match="1 to 16 trials, this one 0"):
         read_policy(pack(PolicyFile(file.manifest, file.model, ())))
@@ -153,8 +153,8 @@ def test_trials_have_to_be_of_the_level() -> None:
 
 
 @pytest.mark.parametrize("values", ["[1.0]", "[1e39]", "[NaN]"])
-def test_trials_that_are_no_tensors_are_refused(values: str) -> None:
-    """A trial has as many numbers as its shape says, and each is one that 32 bits hold."""
+def test_invalid_trials_are_rejected(values: str) -> None:
+    """The number of values matches the shape, and each is a finite 32-bit float."""
     file = cluster_policy()
     head = file.head.replace(b'"values": ', b'"values":')
     start = head.index(b'"values":')

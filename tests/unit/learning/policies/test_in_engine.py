@@ -1,4 +1,4 @@
-"""Trained policies decide in the engine like any other, and whatever they do, a user decides."""
+"""Trained policies decide in the engine, with a heuristic as fallback."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TWO = fleet(
 
 
 def decided(judged: Judged, snapshot: Snapshot | None = None) -> Plan:
-    """Decide one job of one GPU."""
+    """Return the plan for one job with one GPU."""
     snapshot = snapshot or Snapshot(TWO)
     return decide(snapshot, JobQueue(snapshot, [WANTS]), judged.profile)
 
 
 def where(plan: Plan) -> list[str]:
-    """Return the nodes that were chosen."""
+    """Return the chosen nodes."""
     return [each.node for each in plan.placements()]
 
 
@@ -49,14 +49,14 @@ def where(plan: Plan) -> list[str]:
     [Judged(chooses(0, 1), clusters=1), Judged(says(np.nan), clusters=1), Judged(prefers(0)), Judged(prefers(0, 1e9))],
     ids=["clusters", "no number", "nodes", "waits"],
 )
-def test_trained_policies_keep_the_rules_of_plugins(judged: Judged) -> None:
-    """They pass the suite that every plugin should pass: the same snapshot and job give the same decision, and more."""
+def test_trained_policies_pass_the_suite_of_plugins(judged: Judged) -> None:
+    """For example, equal snapshots and jobs have equal decisions."""
     plugin: Plugin = judged.profile.plugins[-1].plugin
     check_plugin(plugin)
 
 
-def test_the_first_node_that_fits_of_the_chosen_cluster_is_taken() -> None:
-    """A policy for clusters chooses one; there the first node that fits is taken, as in the study."""
+def test_the_first_feasible_node_of_the_chosen_cluster_is_used() -> None:
+    """A policy at cluster level places as in the study."""
     judged = Judged(chooses(1, 2), clusters=2)
     assert where(decided(judged)) == ["b1"]
     assert judged.fallbacks == {}
@@ -64,8 +64,8 @@ def test_the_first_node_that_fits_of_the_chosen_cluster_is_taken() -> None:
     assert judged.counts.counted()["apprentice"].decided[0] == 1
 
 
-def test_a_choice_where_nothing_fits_is_the_heuristics() -> None:
-    """Where nothing fits in the chosen cluster, the heuristic decides, and the plan says so: the job is not lost."""
+def test_fallback_for_an_infeasible_cluster() -> None:
+    """The heuristic decides and the plan reports it, so the job is not lost."""
     snapshot = Snapshot(fleet(cluster(node(name="bare"), name="a"), cluster(node(gpu(), name="b1"), name="b")))
     judged = Judged(chooses(0, 2), clusters=2)
     plan = decided(judged, snapshot)
@@ -74,8 +74,8 @@ def test_a_choice_where_nothing_fits_is_the_heuristics() -> None:
     assert judged.fallbacks == {Reason.ILLEGAL: 1}
 
 
-def test_a_fleet_of_another_size_is_the_heuristics() -> None:
-    """A policy for 16 clusters is not asked about 2."""
+def test_fallback_for_another_number_of_clusters() -> None:
+    """A policy for 16 clusters is not used for 2."""
     judged = Judged(chooses(0, 16), clusters=16)
     assert len(where(decided(judged))) == 1
     assert judged.fallbacks == {Reason.UNSUITABLE: 1}
@@ -83,15 +83,15 @@ def test_a_fleet_of_another_size_is_the_heuristics() -> None:
 
 
 @pytest.mark.parametrize("action", [np.nan, np.inf])
-def test_an_answer_that_is_no_number_is_the_heuristics(action: float) -> None:
-    """NaN and infinity choose nothing."""
+def test_fallback_for_actions_that_are_not_finite(action: float) -> None:
+    """NaN and infinity are not a choice."""
     judged = Judged(says(action), clusters=2)
     assert len(where(decided(judged))) == 1
     assert judged.fallbacks == {Reason.NOT_FINITE: 1}
 
 
-def test_a_policy_may_hold_a_job_back_but_not_when_it_is_overdue_or_has_several_replicas() -> None:
-    """The wait choice holds a job of one replica back; where it may not, the heuristic decides."""
+def test_deferral_of_jobs() -> None:
+    """A policy may defer jobs with one replica; otherwise the heuristic decides."""
     judged = Judged(chooses(2, 2), clusters=2)
     snapshot = Snapshot(TWO)
     queue = JobQueue(snapshot, [WANTS, job("late", gpus=1), job("pair", gpus=1, replicas=2)])
@@ -101,8 +101,8 @@ def test_a_policy_may_hold_a_job_back_but_not_when_it_is_overdue_or_has_several_
     assert judged.fallbacks == {Reason.WAITED: 3}
 
 
-def test_a_policy_for_nodes_takes_the_node_that_it_scores_highest() -> None:
-    """Of nodes that fit the one with the highest score wins, also where scores differ by little."""
+def test_the_node_with_the_highest_score_is_used() -> None:
+    """Small differences of scores count."""
     roomy, tight = node(gpu(), gpu(), name="roomy"), node(gpu(), name="tight")
     snapshot = Snapshot(fleet(tight, roomy))
     assert where(decided(Judged(prefers(NODE_SIZE)), snapshot)) == ["roomy"]
@@ -111,32 +111,29 @@ def test_a_policy_for_nodes_takes_the_node_that_it_scores_highest() -> None:
     assert where(decided(Judged(near), Snapshot(fleet(tight, roomy)))) == ["roomy"]
 
 
-def test_a_policy_for_nodes_waits_when_that_beats_all_scores() -> None:
-    """It holds a job back when waiting is worth more to it than the best node."""
+def test_a_policy_waits_if_that_has_the_highest_score() -> None:
+    """The score of waiting exceeds that of the best node."""
     assert decided(Judged(prefers(0, wait=1e9))).deferred == {0: "apprentice waits for a better place"}
     assert decided(Judged(prefers(0, wait=-1e9))).deferred == {}
 
 
 @pytest.mark.parametrize("wait", [np.nan, np.inf, -np.inf])
-def test_a_wait_that_is_no_number_is_the_heuristics(wait: float) -> None:
-    """Infinity would hold every job back, and NaN none: neither says anything."""
+def test_fallback_for_a_score_of_waiting_that_is_not_finite(wait: float) -> None:
+    """Infinity would defer all jobs, and NaN none."""
     judged = Judged(prefers(0, wait=wait))
     assert len(where(decided(judged))) == 1
     assert judged.fallbacks == {Reason.NOT_FINITE: 1}
 
 
-def test_scores_of_other_nodes_are_the_heuristics() -> None:
-    """A model that scores more nodes than it was shown has failed."""
+def test_fallback_for_a_wrong_number_of_scores() -> None:
+    """A model must score exactly the nodes of its input."""
     judged = Judged(Model(lambda _: {"scores": np.zeros(99, np.float32), "wait": np.zeros(1, np.float32)}))
     assert len(where(decided(judged))) == 1
     assert judged.fallbacks == {Reason.FAILED: 1}
 
 
-def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_aside() -> None:
-    """Anything that took longer than the budget does not count.
-
-    After some in a row the policy is not asked for a while.
-    """
+def test_fallback_for_slow_answers_and_pause() -> None:
+    """An answer after the time limit is ignored, and several in a row pause the policy."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=5, failure_threshold=2, cooldown_s=30))
     quick = judged.model.answer
 
@@ -157,8 +154,8 @@ def test_a_slow_answer_is_the_heuristics_and_after_several_the_policy_is_set_asi
     assert judged.fallbacks == {Reason.SLOW: 2, Reason.SET_ASIDE: 1}
 
 
-def test_what_a_fleet_is_worth_takes_no_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables that hang on the fleet alone take as long as many decisions; no policy is slow for having to wait."""
+def test_tables_of_the_fleet_do_not_count_towards_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take as long as many decisions."""
     judged = Judged(prefers(NODE_SIZE), limits=Limits(budget_ms=5))
     tabled = []
 
@@ -176,8 +173,8 @@ def test_what_a_fleet_is_worth_takes_no_part_of_the_time(monkeypatch: pytest.Mon
     assert len(tabled) == 1, "copies of a fleet share what was worked out for it"
 
 
-def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
-    """It gets four times its budget, so that the control loop does not wait for it; that counts as slow."""
+def test_very_slow_models_are_stopped() -> None:
+    """After four times the limit the model is stopped, which counts as slow."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=5))
 
     def stopped(_: object) -> NoReturn:
@@ -190,14 +187,14 @@ def test_a_policy_that_takes_far_too_long_is_stopped() -> None:
 
 
 def test_without_a_budget_nothing_is_stopped() -> None:
-    """Anything that is decided depends on no clock then."""
+    """Decisions do not depend on a clock then."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(budget_ms=0))
     assert where(decided(judged)) == ["b1"]
     assert judged.model.seconds == 0
 
 
-def test_a_good_answer_in_between_is_no_strike() -> None:
-    """Only failures in a row set a policy aside."""
+def test_only_consecutive_failures_pause_a_policy() -> None:
+    """A valid answer resets the count."""
     judged = Judged(chooses(1, 2), clusters=2, limits=Limits(failure_threshold=2))
     good = judged.model.answer
     for _ in range(3):
@@ -208,14 +205,14 @@ def test_a_good_answer_in_between_is_no_strike() -> None:
     assert judged.fallbacks == {Reason.FAILED: 3}
 
 
-def test_an_explanation_says_that_the_heuristic_would_decide() -> None:
-    """A user who asks why is reported that the policy would not decide, and for what reason."""
+def test_explanations_report_fallbacks() -> None:
+    """They have the reason."""
     reported = explain(Snapshot(TWO), WANTS, Judged(says(np.nan), clusters=2).profile)
     assert summary(reported).endswith("; seaway decides instead of apprentice: its answer is not a number")
 
 
-def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
-    """Every fallback is counted, and only the first of its kind in ten minutes is logged."""
+def test_repeated_fallbacks_are_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
+    """All fallbacks are counted."""
     time = Time()
     counts = Counts(time)
     with caplog.at_level(logging.WARNING):
@@ -228,13 +225,13 @@ def test_what_goes_wrong_again_and_again_is_logged_once_in_ten_minutes(caplog: p
     assert counts.counted()["apprentice"].fallbacks == {Reason.ILLEGAL: 4}
 
 
-def test_a_policy_that_was_trained_on_other_figures_is_refused() -> None:
-    """A model that was shown other figures would take ours for something else."""
+def test_other_versions_of_features_are_rejected() -> None:
+    """The model would misinterpret its inputs."""
     file = PolicyFile(manifest(features=nodes_shown.VERSION + 1), b"", ())
     with pytest.raises(RejectedError, match="train it again"):
         make_learned(file, PolicyOptions(), Limits(), Counts(Time()), model=prefers(0))
 
 
-def test_the_edition_is_the_model() -> None:
-    """Two policies of one name are distinguished by their models."""
+def test_the_version_depends_on_the_model() -> None:
+    """Policies with equal names and different models have different versions."""
     assert Judged(prefers(0)).profile.title == "apprentice@0123456789ab"

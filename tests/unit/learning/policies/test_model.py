@@ -1,4 +1,4 @@
-"""The models are refused, and why."""
+"""Checks of models."""
 
 # ruff: noqa: ANN401  # messages that protobuf makes have no types
 
@@ -26,7 +26,7 @@ Spoil = Callable[[Any], object]
 
 
 def spoiled(spoil: Spoil, file: PolicyFile | None = None) -> PolicyFile:
-    """Return a policy file whose model was changed by a user who knows how digests are made."""
+    """Return a policy file with a modified model and a matching digest."""
     file = file or cluster_policy()
     model = parse_model(file.model)
     spoil(model)
@@ -129,15 +129,15 @@ SPOILT: list[tuple[Spoil, str]] = [
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILT, ids=range(len(SPOILT)))
-def test_models_that_policies_may_not_be_are_refused(spoil: Spoil, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anything that a policy does not need a model may not have; it is refused with the reason, and never loaded."""
+def test_models_that_are_not_allowed_are_rejected(spoil: Spoil, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the reason, and the model is not loaded."""
     monkeypatch.setattr(check, "Session", None)
     with pytest.raises(RejectedError, match=says):
         check_policy(spoiled(spoil))
 
 
-def test_parts_that_are_not_known_are_refused() -> None:
-    """Anything that this reader does not know the runtime might: nothing gets there that was not looked at."""
+def test_unknown_fields_are_rejected() -> None:
+    """The runtime might interpret fields that were not checked."""
     file = cluster_policy()
     with pytest.raises(RejectedError, match="parts that no policy needs"):
         check_policy(policy_file(file.manifest, file.model + b"\x32\x01x", file.trials))
@@ -152,8 +152,8 @@ def _inflate(model: Any) -> None:
     add_node(model, "Expand", ["b", "size"], ["large"])
 
 
-def test_models_that_take_too_much_memory_are_refused() -> None:
-    """A few operators that ask for more memory than there is fail by themselves, and nothing else does."""
+def test_models_above_the_memory_limit_are_rejected() -> None:
+    """Their allocation fails without an effect on the process."""
     with pytest.raises(RejectedError, match="the model fails"):
         check_policy(spoiled(_inflate))
     check_policy(cluster_policy())
@@ -168,8 +168,8 @@ def _dawdle(model: Any) -> None:
         add_node(model, "MatMul", [f"m{number}", "m0"], [f"m{number + 1}"])
 
 
-def test_models_that_take_too_long_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial has a limit of time, before anything of the model runs without one."""
+def test_slow_models_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials have a time limit, before the model runs without one."""
     monkeypatch.setattr(check, "TRIAL_TIMEOUT_S", 0.3)
     begun = time.process_time()
     with pytest.raises(RejectedError, match="the model fails"):
@@ -177,8 +177,8 @@ def test_models_that_take_too_long_are_stopped(monkeypatch: pytest.MonkeyPatch) 
     assert time.process_time() - begun < 30
 
 
-def test_a_run_that_is_stopped_stops_no_other() -> None:
-    """Each run has a limit of its own: others beside it and after it, on other threads too, answer as ever."""
+def test_stopping_a_run_does_not_affect_others() -> None:
+    """Runs at the same time and later ones return their outputs, also on other threads."""
     slow, quick = spoiled(_dawdle), node_policy()
     slow_session, session = Session(slow, optimised=False), Session(quick)
     stopped: list[str] = []
@@ -198,15 +198,15 @@ def test_a_run_that_is_stopped_stops_no_other() -> None:
         assert trial.reproduced_by(session.run_within(trial.inputs, 30))
 
 
-def test_a_run_that_fails_in_time_was_not_stopped() -> None:
-    """Anything that the model says is wrong stays what is reported."""
+def test_errors_within_the_time_limit_are_reported() -> None:
+    """The original error is raised."""
     with pytest.raises(RejectedError, match="the model fails") as caught:
         Session(node_policy()).run_within({}, 30)
     assert not isinstance(caught.value, StoppedError)
 
 
-def test_a_policy_that_would_always_be_stopped_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has to answer its own trials in less time than it gets; without a limit it may take any."""
+def test_policies_slower_than_the_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials must complete within the limit; without a limit there is no check."""
     file = node_policy()
     check_speed(file, 1)
     check_speed(file, 0)
@@ -219,8 +219,8 @@ def test_a_policy_that_would_always_be_stopped_is_refused(monkeypatch: pytest.Mo
         check_speed(file, 0.02)
 
 
-def test_inputs_of_another_shape_are_refused() -> None:
-    """A session says of inputs that its model does not take that it does not."""
+def test_inputs_of_another_shape_are_rejected() -> None:
+    """A session checks the shapes of its inputs."""
     session = Session(node_policy())
     nodes, job = np.ones((5, NODE_FEATURES), np.float32), np.ones(JOB_FEATURES, np.float32)
     assert session.run({"nodes": nodes, "job": job})["scores"].shape == (5,)
@@ -229,8 +229,8 @@ def test_inputs_of_another_shape_are_refused() -> None:
             session.run(wrong)
 
 
-def test_answers_may_be_off_by_cause_processors_differ() -> None:
-    """A trial passes with the last digits different, and not with another answer or other outputs."""
+def test_answers_have_a_tolerance() -> None:
+    """The last digits may differ, but not values or names of outputs."""
     trial = Trial({}, {"action": np.array([[0.5]], np.float32)})
     assert trial.reproduced_by({"action": np.array([[0.5002]], np.float32)})
     assert not trial.reproduced_by({"action": np.array([[0.51]], np.float32)})
@@ -239,8 +239,8 @@ def test_answers_may_be_off_by_cause_processors_differ() -> None:
     assert not trial.reproduced_by({})
 
 
-def test_figures_are_those_that_policies_are_shown() -> None:
-    """Anything that files are checked by without the engine agrees with what the engine shows."""
+def test_lengths_of_inputs_equal_the_observations() -> None:
+    """Constants that are repeated without the engine agree with it."""
     assert {Level.CLUSTER: clusters.VERSION, Level.NODE: nodes.VERSION} == FEATURES
     assert (nodes.NODE_FEATURES, nodes.JOB_FEATURES) == (NODE_FEATURES, JOB_FEATURES)
     for network in (False, True):

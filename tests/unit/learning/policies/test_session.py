@@ -1,4 +1,4 @@
-"""Anything that takes too long is asked to stop, by one thread for all."""
+"""The watchdog stops runs at their time limits, with one thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORT_S = 0.02
 
 
 class Run:
-    """Notes that it was asked to stop."""
+    """Run that records a request to stop."""
 
     def __init__(self) -> None:
         self.reported = threading.Event()
@@ -34,7 +34,7 @@ class Run:
 
 
 class Clock:
-    """Tells the time and counts how often each thread asked."""
+    """Clock that counts calls by thread."""
 
     def __init__(self) -> None:
         self.asked: dict[str, int] = {}
@@ -46,8 +46,8 @@ class Clock:
         return monotonic()
 
 
-def test_what_takes_too_long_is_asked_to_stop_and_nothing_else_is() -> None:
-    """Each run has its own end, in whichever order they came, and one without an end in sight goes on."""
+def test_only_runs_beyond_their_limit_are_stopped() -> None:
+    """Each run has its own limit, in any order."""
     watchdog = Watchdog()
     endless, late, soon = Run(), Run(), Run()
     with watchdog.over(endless, LONG_S), watchdog.over(late, 2 * SHORT_S), watchdog.over(soon, SHORT_S):
@@ -56,8 +56,8 @@ def test_what_takes_too_long_is_asked_to_stop_and_nothing_else_is() -> None:
     assert not endless.terminate
 
 
-def test_a_run_that_ended_in_time_is_never_reported_to_stop() -> None:
-    """Nothing is left of it: a later run is stopped, and it is not."""
+def test_completed_runs_are_not_stopped() -> None:
+    """A later run is stopped, and the completed one is not."""
     watchdog = Watchdog()
     ended, failed, after = Run(), Run(), Run()
     with watchdog.over(ended, SHORT_S):
@@ -70,8 +70,8 @@ def test_a_run_that_ended_in_time_is_never_reported_to_stop() -> None:
     assert not failed.terminate
 
 
-def test_runs_of_several_threads_are_watched_over_at_once() -> None:
-    """Anyone who begins first, each thread's run is stopped at its time."""
+def test_runs_of_several_threads_are_watched() -> None:
+    """Each run is stopped at its own time limit."""
     watchdog = Watchdog()
     reported: list[bool] = []
 
@@ -88,8 +88,8 @@ def test_runs_of_several_threads_are_watched_over_at_once() -> None:
     assert reported == [True] * 8
 
 
-def test_runs_that_follow_one_another_do_not_wake_it() -> None:
-    """It has one thread, which looks when the first run begins and then hardly before that one might be over."""
+def test_consecutive_runs_do_not_wake_the_watchdog() -> None:
+    """Its thread only checks at the first run, and when that run would be due."""
     clock = Clock()
     watchdog = Watchdog(clock)
     for _ in range(1000):
@@ -101,8 +101,8 @@ def test_runs_that_follow_one_another_do_not_wake_it() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_has_a_watchdog_of_its_own() -> None:
-    """Threads do not survive a fork: the child's runs are watched over by a new one, even if the lock was held."""
+def test_a_forked_process_has_its_own_watchdog() -> None:
+    """Threads do not survive a fork, and the lock may be held at that time."""
     with WATCHDOG.over(Run(), LONG_S), WATCHDOG._lock:  # noqa: SLF001  # as another thread may hold it just then
         child = os.fork()
         if not child:

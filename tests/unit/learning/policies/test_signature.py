@@ -32,18 +32,18 @@ def pem(
     form: PrivateFormat = PrivateFormat.OpenSSH,
     encryption: KeySerializationEncryption = PLAIN,
 ) -> bytes:
-    """Write a private key."""
+    """Encode a private key."""
     return key.private_bytes(Encoding.PEM, form, encryption)
 
 
 def line(key: Ed25519PrivateKey, name: str = "") -> str:
-    """Write a public key as OpenSSH does."""
+    """Encode a public key in the format of OpenSSH."""
     return f"{key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()} {name}".rstrip()
 
 
 @pytest.mark.parametrize("form", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
 def test_signed_policies_of_trusted_keys_are_accepted(form: PrivateFormat) -> None:
-    """A signature by a trusted key passes, whichever way the key is kept; no other does, and none at all neither."""
+    """Other keys and unsigned policies are rejected, for each format of the private key."""
     plain = cluster_policy()
     signed = read_policy(pack(sign(plain, pem(KEY, form))))
     assert signed.digest == plain.digest
@@ -59,8 +59,8 @@ def test_signed_policies_of_trusted_keys_are_accepted(form: PrivateFormat) -> No
         require_trusted(signed, trusted[:1])
 
 
-def test_signatures_that_do_not_hold_are_refused() -> None:
-    """A policy with another user's signature is refused even where no one asks for signatures."""
+def test_invalid_signatures_are_rejected() -> None:
+    """They are rejected even without trusted keys."""
     signed, other = sign(cluster_policy(seed=1), pem(KEY)), cluster_policy(seed=2)
     with pytest.raises(RejectedError, match="was changed after it was signed"):
         read_policy(pack(replace(other, signature=signed.signature)))
@@ -77,14 +77,14 @@ def test_signatures_that_do_not_hold_are_refused() -> None:
         b'{"algorithm":"ed25519","public_key":"!","signature":"AAAA"}',
     ],
 )
-def test_signatures_that_are_none_are_refused(signature: bytes) -> None:
-    """Anything that stands where a signature stands must be one."""
+def test_malformed_signatures_are_rejected(signature: bytes) -> None:
+    """The member must be a signature."""
     with pytest.raises(RejectedError, match=r"signature\.json"):
         read_policy(pack(replace(cluster_policy(), signature=signature)))
 
 
-def test_keys_that_cannot_sign_are_refused() -> None:
-    """A key with a passphrase, of another kind, or none is distinguished from one that signs."""
+def test_unsupported_keys_are_rejected() -> None:
+    """Keys with a passphrase and keys of other kinds are not supported."""
     curve = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for key, says in (
         (pem(KEY, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")), "passphrase"),
@@ -97,8 +97,8 @@ def test_keys_that_cannot_sign_are_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["ssh-rsa AAAA", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-ed25519 !!!", "nonsense"])
-def test_lines_that_are_no_keys_are_refused(text: str) -> None:
-    """A line that is not a key is reported with its number, as it would let policies in or keep them out by mistake."""
+def test_invalid_lines_of_trusted_keys_are_rejected(text: str) -> None:
+    """The error has the number of the line."""
     with pytest.raises(RejectedError, match="line 2: is not a key"):
         read_trusted(f"{line(KEY)}\n{text}\n")
     with pytest.raises(RejectedError, match="has no key in it"):

@@ -1,4 +1,4 @@
-"""Anything that tests of training share."""
+"""Fixtures of tests of runs."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.unit.learning.runs.small import write_instance
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """Write an instance of three clusters and ten jobs, of which not all fit; return its folder."""
+    """Return the folder of an instance with three clusters and ten jobs, not all of which fit."""
     return write_instance(tmp_path / "toy", jobs=10)

@@ -1,4 +1,4 @@
-"""Runs and instances so small that they take a moment."""
+"""Small runs and instances."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SETTINGS: dict[str, dict[str, object]] = {
     "ppo": {**SMALL, "steps": 16, "epochs": 2},  # updates come in the middle of episodes
     "pilot": {"width": 4, "heads": 1, "pairs": 1, "batch": 1, "judged": 2},
 }
-"""Of each algorithm: its pool is full, and has begun again, before the run ends."""
+"""Settings by algorithm, with replay buffers that overflow during the run."""
 
 
 def write_instance(folder: Path, jobs: int, nodes: str = NODES) -> Path:
-    """Write an instance; return its folder."""
+    """Write an instance, and return its folder."""
     folder.mkdir(parents=True)
     (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
     lines = [
@@ -41,13 +41,13 @@ def write_instance(folder: Path, jobs: int, nodes: str = NODES) -> Path:
 
 
 def small_run(algo: str, *folders: Path, **given: object) -> Run:
-    """Return a run of 9 episodes, evaluated after each second one."""
+    """Return a run of 9 episodes with an evaluation after every second one."""
     settings = {"episodes": 9, "evaluate_every": 2, **SETTINGS[algo], **given}
     return new_run(algo, [str(folder) for folder in folders], [], settings)
 
 
 class Notes(NullListener):
-    """A listener that notes what it is reported, and ends the run after some episode."""
+    """Listener that records all events, and stops the run after an episode."""
 
     def __init__(self, until: int = 0) -> None:
         self.until = until
@@ -58,53 +58,53 @@ class Notes(NullListener):
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]  # what a class has as a value, this works out
-        """A check whether that episode is over."""
+        """True after that episode."""
         return bool(self.until) and len(self.rows) >= self.until
 
     def begins(self, plan: Plan) -> None:
-        """Note it."""
+        """Record the event."""
         self.plans.append(plan)
 
     def played(self, row: Row) -> None:
-        """Note it."""
+        """Record the event."""
         self.rows.append(row)
 
     def saved(self, episode: int) -> None:
-        """Note it."""
+        """Record the event."""
         self.retained.append(episode)
 
     def ends(self, result: TrainingResult) -> None:
-        """Note it."""
+        """Record the event."""
         self.result.append(result)
 
 
 class Hasty(NullListener):
-    """A listener that ends the run before its first episode."""
+    """Listener that stops the run before its first episode."""
 
     stopping = True
 
 
 class Kill(Exception):  # noqa: N818  # it stands for no error
-    """The process ends."""
+    """Simulated death of the process."""
 
 
 class Killer(NullListener):
-    """Ends the process after an episode, without a word."""
+    """Listener that kills the run after an episode."""
 
     def __init__(self, after: int) -> None:
         self._after = after
 
     def played(self, row: Row) -> None:
-        """End it."""
+        """Kill the run."""
         if row.episode == self._after:
             raise Kill
 
 
 def evaluated(placed: int, variance: float = 0.0) -> Evaluation:
-    """Return what an evaluation could have found."""
+    """Return an evaluation."""
     return Evaluation(jobs=10, placed=placed, refused=0, gpu_load_variance=variance, reward=0.0)
 
 
 def play(**figures: float) -> EpisodeResult:
-    """Return what an episode could have come to."""
+    """Return the result of an episode."""
     return EpisodeResult("toy", -12.5, 10, 7, 2, 1, 0.5, 0.25, figures=figures)

@@ -1,4 +1,4 @@
-"""A run is what was asked for, and the same run after it was written down."""
+"""Assembly of runs from options and records."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from seaway.learning.runs.options import RANGES, unused
 from seaway.learning.settings import DdpgSettings
 
 
-def test_settings_reach_the_part_they_are_of() -> None:
-    """Settings of the learner, of episodes and of the run are given side by side."""
+def test_settings_are_assigned_to_their_parts() -> None:
+    """Settings of the learner, of episodes and of the run are given together."""
     run = new_run("eade-ddpg", ["x"], [], {"batch": "32", "offers": "3", "seed": "7"})
     assert run.learner == DdpgSettings(batch=32)
     assert (run.episode.offers, run.settings.seed) == (3, 7)
 
 
 def test_plain_ddpg_has_neither_attention_nor_expert() -> None:
-    """It is the published method without these two, and cannot be given them."""
+    """It is the published method without both, and they cannot be set."""
     learner = new_run("ddpg", ["x"], [], {}).learner
     assert isinstance(learner, DdpgSettings)
     assert (learner.attention, learner.expert_share) == (0, 0)
@@ -34,24 +34,24 @@ def test_plain_ddpg_has_neither_attention_nor_expert() -> None:
 
 
 @pytest.mark.parametrize("algo", ALGOS)
-def test_names_of_settings_are_of_one_part_only(algo: str) -> None:
-    """A name that two parts had could not be distinguished."""
+def test_names_of_settings_are_unique(algo: str) -> None:
+    """Two parts with the same name could not be distinguished."""
     record = record_of(new_run(algo, ["x"], [], {}))
     names = [name for part in ("learner", "episode", "settings") for name in record[part]]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("algo", ALGOS)
-def test_a_run_is_the_same_after_it_was_written_down(algo: str) -> None:
-    """Anything that JSON makes of it is read back as it was."""
+def test_records_of_runs_round_trip(algo: str) -> None:
+    """A run is equal after encoding as JSON and decoding."""
     own = {"width": 8} if algo == "pilot" else {"hidden": "4-5", "offers": 1}
     run = new_run(algo, ["x", "y"], ["any"], {"seed": 3, **own})
     assert run_of(json.loads(json.dumps(record_of(run)))) == run
 
 
 @pytest.mark.parametrize("algo", ALGOS)
-def test_every_figure_that_can_be_set_has_a_range_and_begins_within(algo: str) -> None:
-    """Anything that makes no sense is refused where it is typed, and not found out by a run that ends in the middle."""
+def test_all_numeric_settings_have_ranges(algo: str) -> None:
+    """Defaults are in their ranges, so that invalid values are rejected before a run."""
     run = new_run(algo, ["x"], [], {})
     for part in (getattr(run, each) for each in PARTS):
         kinds = get_type_hints(type(part))
@@ -63,8 +63,8 @@ def test_every_figure_that_can_be_set_has_a_range_and_begins_within(algo: str) -
 @pytest.mark.parametrize(
     "given", [{"judged": 1}, {"width": 0}, {"heads": 0}, {"pairs": 0}, {"spread": 0}, {"rate": 0}, {"average": 2}]
 )
-def test_the_pilot_is_not_begun_with_figures_that_it_cannot_learn_by(given: dict[str, object]) -> None:
-    """Nothing is learned with all instances kept apart, by a network of no width, without candidates or steps."""
+def test_invalid_settings_of_the_pilot_are_rejected(given: dict[str, object]) -> None:
+    """Training needs instances, a width, candidates and a step size."""
     with pytest.raises(RejectedError, match=f"--{next(iter(given))}: "):
         new_run("pilot", ["x"], [], given)
 
@@ -90,16 +90,16 @@ def test_the_pilot_is_not_begun_with_figures_that_it_cannot_learn_by(given: dict
         ("sb3-ddpg", {"live_pool": 10**12}, "--live-pool: 1000000000000 is not from 1 to 10000000"),
     ],
 )
-def test_a_run_that_could_not_learn_is_not_begun(algo: str, given: dict[str, object], says: str) -> None:
-    """Settings that cannot learn are rejected where they are given, with the name of a given one."""
+def test_conflicts_of_settings_are_rejected(algo: str, given: dict[str, object], says: str) -> None:
+    """The error has the place of a given setting."""
     with pytest.raises(RejectedError) as error:
         new_run(algo, ["x"], [], given)
     assert str(error.value).startswith(says)
 
 
 @pytest.mark.parametrize(("algo", "given"), [("td3", {"batch": 1}), ("sac", {"live_pool": 5}), ("ddpg", {"batch": 1})])
-def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, object]) -> None:
-    """Least figures are each algorithm's own: with these the others do learn."""
+def test_minima_depend_on_the_algorithm(algo: str, given: dict[str, object]) -> None:
+    """Other algorithms learn with these settings."""
     new_run(algo, ["x"], [], given)
 
 
@@ -117,13 +117,13 @@ def test_what_one_algorithm_cannot_do_another_may(algo: str, given: dict[str, ob
         ("pilot", {"packings": 2, "packing_s": 1.0}, set()),
     ],
 )
-def test_settings_that_nothing_requests_for_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:
-    """Of those that were given, with the others as they are."""
+def test_settings_without_effect_are_found(algo: str, given: dict[str, object], idle: set[str]) -> None:
+    """Only given settings are reported."""
     assert unused(new_run(algo, ["x"], [], given).learner, given).keys() == idle
 
 
-def test_a_setting_that_is_gone_is_named() -> None:
-    """A run of another version, whose settings were others, is not guessed at."""
+def test_removed_settings_are_named() -> None:
+    """A run of another version with other settings is rejected."""
     record = record_of(new_run("ppo", ["x"], [], {}))
     record["learner"]["fancy"] = 1
     with pytest.raises(RejectedError, match="'fancy' is not a setting of ppo"):
@@ -142,15 +142,15 @@ def test_a_setting_that_is_gone_is_named() -> None:
         ("pilot", ["x"], {"departures": True}, "--departures: cannot be set for pilot: it learns where jobs stay"),
     ],
 )
-def test_what_cannot_be_is_rejected(algo: str, instances: list[str], given: dict[str, object], says: str) -> None:
-    """Each mistake is reported with the option that has it."""
+def test_invalid_runs_are_rejected(algo: str, instances: list[str], given: dict[str, object], says: str) -> None:
+    """The error has the option of each problem."""
     with pytest.raises(RejectedError) as error:
         new_run(algo, instances, [], given)
     assert str(error.value).startswith(says)
 
 
-def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
-    """The way how long it goes may change; what it learns by may not, and all of that is reported."""
+def test_a_resumed_run_may_change_its_length_only() -> None:
+    """Other changes are rejected, with all of them in the error."""
     before = new_run("eade-ddpg", ["x"], [], {"episodes": 5})
     assert resumed_run(before, {"episodes": 9, "batch": 256}).settings.episodes == 9
     with pytest.raises(RejectedError) as error:
@@ -159,8 +159,8 @@ def test_a_run_goes_on_with_more_episodes_but_not_as_another() -> None:
     assert "the run began with 128-64, not 3-4" in str(error.value)
 
 
-def test_the_command_says_all_that_is_not_as_usual() -> None:
-    """A user who types it gets the same run."""
+def test_the_command_has_all_settings_that_are_not_defaults() -> None:
+    """Executing it starts an equal run."""
     run = new_run("td3", ["a b", "c"], ["any"], {"hidden": "4-5", "seed": 3})
     words = shlex.split(command_of(run, Path("runs/x")))
     assert words == [

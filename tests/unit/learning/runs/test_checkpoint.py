@@ -1,4 +1,4 @@
-"""Checkpoints give back what was put in, and run nothing."""
+"""Checkpoints round trip, and reading them runs no code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from seaway.domain.errors import RejectedError  # noqa: E402  # where torch is
 from seaway.learning.runs import folder as checkpoint  # noqa: E402
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    """Arrays of any type and shape, states of generators with numbers of 128 bits, tensors, tuples and None."""
+def test_states_round_trip(tmp_path: Path) -> None:
+    """A state can have arrays of any type and shape, integers of 128 bits, tensors, tuples and None."""
     generator = np.random.default_rng(5)
     state = {
         "array": np.arange(6, dtype=np.uint32).reshape(2, 3),
@@ -35,8 +35,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["c.pt"]
 
 
-def test_a_kill_while_it_is_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new file takes the place of the old when it is whole."""
+def test_writes_are_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed write leaves the old file."""
     path = tmp_path / "c.pt"
     checkpoint.write(path, {"old": 1})
 
@@ -50,7 +50,7 @@ def test_a_kill_while_it_is_written_leaves_the_old_one(tmp_path: Path, monkeypat
 
 
 class Bomb:
-    """Anything that a pickle can do: it calls any function when it is read."""
+    """Object whose pickle calls a function."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,8 +59,8 @@ class Bomb:
         return Path.touch, (self.path,)
 
 
-def test_a_file_that_would_run_something_is_refused(tmp_path: Path) -> None:
-    """Nothing that is in a checkpoint is called, whether torch wrote it or not."""
+def test_files_with_code_are_rejected(tmp_path: Path) -> None:
+    """No function in a checkpoint is called, whether torch wrote it or not."""
     trace = tmp_path / "ran"
     with (tmp_path / "plain.pt").open("wb") as file:
         pickle.dump({"x": Bomb(trace)}, file)

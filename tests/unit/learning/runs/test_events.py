@@ -1,4 +1,4 @@
-"""Curves have every episode once, whatever happened in between."""
+"""Curves of TensorBoard have each episode once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.learning.runs.small import evaluated, play  # noqa: E402
 
 
 def write(folder: Path, done: int, *episodes: int) -> None:
-    """Write the curves of a run that goes on after some episodes."""
+    """Write events of a run that resumes after some episodes."""
     events = Events(folder)
     events.begins(Plan(folder, "ddpg", 10, done))
     for episode in episodes:
@@ -27,28 +27,28 @@ def write(folder: Path, done: int, *episodes: int) -> None:
 
 
 def steps(folder: Path, name: str) -> list[int]:
-    """Return the episodes that a curve has points for, as TensorBoard shows it."""
+    """Return the episodes of a curve as TensorBoard shows it."""
     read = accumulator.EventAccumulator(str(folder))
     read.Reload()
     return [each.step for each in read.Scalars(name)]
 
 
-def test_curves_have_the_known_state_of_each_episode(tmp_path: Path) -> None:
-    """Evaluations stand where there was one."""
+def test_curves_have_a_point_per_episode(tmp_path: Path) -> None:
+    """Evaluations have points only where they happened."""
     write(tmp_path, 0, 1, 2, 3, 4)
     assert steps(tmp_path, "episode/placed") == steps(tmp_path, "learning/critic_loss") == [1, 2, 3, 4]
     assert steps(tmp_path, "evaluated/placed") == [2, 4]
 
 
-def test_what_came_after_the_checkpoint_is_shown_once(tmp_path: Path) -> None:
-    """Episodes that are played again after a kill take the place of those before it."""
+def test_episodes_after_the_checkpoint_are_hidden(tmp_path: Path) -> None:
+    """Repeated episodes replace those before a kill."""
     write(tmp_path, 0, 1, 2, 3, 4)
     write(tmp_path, 2, 3, 4, 5)
     assert steps(tmp_path, "episode/placed") == [1, 2, 3, 4, 5]
 
 
-def test_a_run_that_was_killed_before_its_first_checkpoint_is_shown_once(tmp_path: Path) -> None:
-    """It starts over, and so do its curves."""
+def test_a_run_without_a_checkpoint_restarts_its_curves(tmp_path: Path) -> None:
+    """Its first events are hidden."""
     write(tmp_path, 0, 1, 2)
     write(tmp_path, 0, 1, 2, 3)
     assert steps(tmp_path, "episode/placed") == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""Digests tell instances apart, and nothing else."""
+"""Digests identify the content of instances."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from seaway.learning.runs.instances import digest_of, digest_of_mix
 
 
 def with_models(instance: Instance, *models: str) -> Instance:
-    """Have the first job ask for some models."""
+    """Return an instance whose first job requires some models."""
     first, *rest = instance.jobs
     demand = replace(first.demand, devices=DeviceRules(models=frozenset(models)))
     return replace(instance, jobs=(replace(first, demand=demand), *rest))
 
 
-def test_equal_instances_have_one_digest() -> None:
-    """Whatever they are called, and in whatever order a set comes."""
+def test_equal_instances_have_equal_digests() -> None:
+    """Names and the order of sets have no influence."""
     one, other = drawn("placement", 1, 3)[0], drawn("placement", 1, 3)[0]
     assert digest_of(one) == digest_of(replace(other, name="other"))
     several = [f"model-{number}" for number in range(20)]
     assert digest_of(with_models(one, *several)) == digest_of(with_models(one, *reversed(several)))
 
 
-def test_any_difference_shows() -> None:
-    """Another order of jobs, another demand, another fleet."""
+def test_different_instances_have_different_digests() -> None:
+    """Order of jobs, demands and fleets have an influence."""
     one, other = drawn("placement", 2, 3)
     found = [one, other, with_models(one, "T4"), replace(one, jobs=one.jobs[::-1]), replace(one, fleet=other.fleet)]
     assert len({digest_of(each) for each in found}) == len(found)
 
 
-def test_a_new_field_with_its_default_changes_no_digest() -> None:
+def test_new_fields_with_defaults_do_not_change_digests() -> None:
     """A run resumes after an update of Seaway that adds a property to jobs or nodes."""
     one = drawn("placement", 1, 3)[0]
     jobs = [[getattr(job, each.name) for each in fields(Job)] for job in one.jobs]
@@ -42,8 +42,8 @@ def test_a_new_field_with_its_default_changes_no_digest() -> None:
     assert digest_of(replace(one, jobs=tuple(later(**each, later=8) for each in named))) != digest_of(one)
 
 
-def test_the_mix_has_a_digest_of_its_own() -> None:
-    """An instance is the same with other jobs before it, but what is learned from those is not."""
+def test_the_mix_has_a_separate_digest() -> None:
+    """Other past jobs change only this digest."""
     one = drawn("placement", 1, 3)[0]
     other = replace(one, mix=one.mix[1:])
     assert digest_of(one) == digest_of(other)

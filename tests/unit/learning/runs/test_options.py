@@ -1,4 +1,4 @@
-"""Settings are read as they are meant, or it is reported what is wrong with them."""
+"""Settings are parsed by type, and invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Knobs:
     word: str = ""
 
 
-def test_text_is_read_by_the_type_of_the_setting() -> None:
-    """Anything that is typed becomes numbers, truth, text, and sizes with dashes between them."""
+def test_texts_are_parsed_by_type() -> None:
+    """Types are numbers, booleans, text, and sizes with dashes."""
     typed = {"batch": "1_000", "discount": "1e-1", "hidden": "128-64", "loud": "yes", "word": "12"}
     assert changed(Knobs(), typed, str) == Knobs(1000, 0.1, 0.1, (128, 64), True, "12")
 
 
-def test_values_as_json_has_them_are_taken() -> None:
-    """Anything that was written down as JSON is what it was."""
+def test_values_of_json_are_accepted() -> None:
+    """Decoded values are equal to the original ones."""
     assert changed(Knobs(), {"batch": 3, "discount": 1, "hidden": [4, 5]}, str) == Knobs(3, 1.0, hidden=(4, 5))
 
 
@@ -53,39 +53,39 @@ def test_values_as_json_has_them_are_taken() -> None:
         ("word", 3, "3 is not text"),
     ],
 )
-def test_a_value_that_makes_no_sense_is_rejected(name: str, value: object, says: str) -> None:
-    """A value of another type, or out of range, is named with what it must be."""
+def test_invalid_values_are_rejected(name: str, value: object, says: str) -> None:
+    """The error has the value and the expected type or range."""
     with pytest.raises(RejectedError) as error:
         changed(Knobs(), {name: value}, lambda each: f"--{each}")
     assert str(error.value) == f"--{name}: {says}"
 
 
-def test_all_that_is_wrong_is_reported_at_once() -> None:
-    """No one has to try once for each mistake."""
+def test_all_invalid_values_are_reported() -> None:
+    """One error has all problems."""
     with pytest.raises(RejectedError) as error:
         changed(Knobs(), {"batch": "x", "discount": "y"}, str)
     assert [each.where for each in (error.value, *error.value.also)] == ["batch", "discount"]
 
 
-def test_pairs_are_taken_apart() -> None:
-    """A name may be written with dashes, and a value may have signs of equality in it."""
+def test_pairs_are_parsed() -> None:
+    """Names can have dashes, and values can have equals signs."""
     assert read_pairs(["soft-update=0.1", "word = a=b"], "--set") == {"soft_update": "0.1", "word": "a=b"}
 
 
 @pytest.mark.parametrize("texts", [["batch"], ["=3"], ["batch="], ["batch=1", "batch=2"]])
-def test_what_is_no_pair_is_rejected(texts: list[str]) -> None:
-    """A pair has a name and a value, and a name comes once."""
+def test_invalid_pairs_are_rejected(texts: list[str]) -> None:
+    """A pair has a name and a value, and names are unique."""
     with pytest.raises(RejectedError, match="--set: "):
         read_pairs(texts, "--set")
 
 
-def test_an_unknown_name_is_reported_with_the_one_that_was_meant() -> None:
-    """A user who mistypes a name reads the right one, and who guesses reads all."""
+def test_unknown_names_have_a_suggestion() -> None:
+    """Without a similar name, the error lists all names."""
     assert "did you mean 'batch'?" in str(unknown("bach", ["batch", "hidden"], "it", ""))
     assert "available: batch, hidden" in str(unknown("zzz", ["batch", "hidden"], "it", ""))
 
 
-def test_a_range_says_itself_in_words() -> None:
-    """Errors say what would be right."""
+def test_ranges_as_text() -> None:
+    """Errors use these texts."""
     texts = [str(each) for each in (Range(1), Range(0, exclusive=True), Range(0, 1), Range(0, 1, exclusive=True))]
     assert texts == ["at least 1", "more than 0", "from 0 to 1", "above 0 up to 1"]

@@ -1,4 +1,4 @@
-"""Runs learn, are kept, go on as if nothing had happened, and are refused where they make no sense."""
+"""Runs are stored, can be resumed exactly, and are rejected if invalid."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OTHERS = tuple(name for name in SETTINGS if name not in QUICK)
 
 @pytest.fixture
 def policy_files() -> None:
-    """Have policy files written, which takes torch seconds."""
+    """Fixture of tests that need policy files, whose export takes seconds."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def _without_policy_files(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def same(one: object, other: object) -> bool:
-    """A check whether two states are the same, to the bit."""
+    """Report whether two states are equal to the bit."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -64,23 +64,23 @@ def same(one: object, other: object) -> bool:
 
 
 def end_of(path: Path) -> dict[str, object]:
-    """Return all that a run knew at its end."""
+    """Return the final state of a run."""
     return checkpoint.read(RunFolder(path).checkpoint)
 
 
 def learned(path: Path) -> list[dict[str, str]]:
-    """Return the lines of a run's episodes but for how long they took."""
+    """Return the rows of a run's episodes without durations."""
     return [{name: text for name, text in row.items() if name != "seconds"} for row in read_rows(path / "episodes.csv")]
 
 
 def test_there_is_a_small_run_of_each_algorithm() -> None:
-    """Anything that holds for one has to hold for all."""
+    """Tests with all algorithms use these settings."""
     assert set(ALGOS) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("algo", [*QUICK, *(pytest.param(algo, marks=pytest.mark.slow) for algo in OTHERS)])
-def test_a_run_that_was_killed_goes_on_to_the_bit(algo: str, toy: Path, tmp_path: Path) -> None:
-    """Weights, optimisers, pools and random numbers are in the end what they are without the kill."""
+def test_a_killed_run_resumes_exactly(algo: str, toy: Path, tmp_path: Path) -> None:
+    """Weights, optimisers, replay buffers and random numbers equal those of an uninterrupted run to the bit."""
     run = small_run(algo, toy, write_instance(tmp_path / "zoo", 6), checkpoint_every=3)
     train(run, tmp_path / "whole")
     with pytest.raises(Kill):
@@ -93,8 +93,8 @@ def test_a_run_that_was_killed_goes_on_to_the_bit(algo: str, toy: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_a_killed_process_goes_on_to_the_bit(toy: Path, tmp_path: Path) -> None:
-    """A process that gets SIGKILL between two checkpoints, as typed, ends like one that never did."""
+def test_a_killed_process_resumes_exactly(toy: Path, tmp_path: Path) -> None:
+    """A process that gets SIGKILL between two checkpoints, and is resumed, has the same result."""
     words = ["--algo", "eade-ddpg", "--instances", str(toy), "--episodes", "30", "--set", "checkpoint_every=1"]
     words += ["--hidden", "8", "--batch", "8", "--attention", "8", "--set", "warm_up=20"]
     command = [sys.executable, "-m", "seaway", "train", *words, "--out"]
@@ -111,8 +111,8 @@ def test_a_killed_process_goes_on_to_the_bit(toy: Path, tmp_path: Path) -> None:
     assert learned(tmp_path / "whole") == learned(tmp_path / "killed")
 
 
-def test_the_same_seed_gives_the_same_run_and_another_another(toy: Path, tmp_path: Path) -> None:
-    """All that is random depends on the seed."""
+def test_results_depend_on_the_seed(toy: Path, tmp_path: Path) -> None:
+    """Equal seeds have equal results, and other seeds have others."""
     for name, seed in (("one", 1), ("same", 1), ("other", 2)):
         train(small_run("eade-ddpg", toy, seed=seed), tmp_path / name)
     one, again, other = (end_of(tmp_path / name) for name in ("one", "same", "other"))
@@ -122,8 +122,8 @@ def test_the_same_seed_gives_the_same_run_and_another_another(toy: Path, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("policy_files")
-def test_a_run_keeps_what_it_hangs_on_and_what_it_learned(toy: Path, tmp_path: Path) -> None:
-    """Settings, instances and versions, the table, curves, the best weights and a policy file that can be read."""
+def test_files_of_a_run(toy: Path, tmp_path: Path) -> None:
+    """They are settings, digests and versions, the table, events, the best weights and a readable policy file."""
     notes = Notes()
     reached = train(small_run("eade-ddpg", toy), tmp_path / "run", notes)
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
@@ -143,8 +143,8 @@ def test_a_run_keeps_what_it_hangs_on_and_what_it_learned(toy: Path, tmp_path: P
 @pytest.mark.slow
 @pytest.mark.usefixtures("policy_files")
 @pytest.mark.parametrize("algo", [name for name in SETTINGS if name != "pilot"])
-def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path: Path) -> None:
-    """Anything that is exported is what was evaluated: its trials answer as the best weights do."""
+def test_the_policy_file_has_the_best_weights(algo: str, toy: Path, tmp_path: Path) -> None:
+    """Its trials equal the answers of the evaluated weights."""
     run = small_run(algo, toy)
     reached = train(run, tmp_path / "run")
     learner = make_learner(run, read_all(run))
@@ -158,8 +158,8 @@ def test_the_policy_file_decides_as_the_best_did(algo: str, toy: Path, tmp_path:
 
 
 @pytest.mark.parametrize("algo", ["ddpg", "td3"])
-def test_weights_that_are_no_numbers_are_reported_to_have_diverged(algo: str, toy: Path) -> None:
-    """Where they first decide something, be it in an evaluation, and with what helps."""
+def test_diverged_weights_are_reported(algo: str, toy: Path) -> None:
+    """The error is raised at the first decision, also in an evaluation, and has a remedy."""
     run = small_run(algo, toy)
     learner = make_learner(run, read_all(run))
     learner.load_weights({name: weights * float("nan") for name, weights in learner.weights().items()})
@@ -168,8 +168,8 @@ def test_weights_that_are_no_numbers_are_reported_to_have_diverged(algo: str, to
 
 
 @pytest.mark.parametrize("share", [0.25, 0.0])
-def test_the_expert_speaks_to_each_state_that_is_lived(share: float, toy: Path, tmp_path: Path) -> None:
-    """Its pool has a choice of its own for every step; where no batch has a share of them no one asks it."""
+def test_each_step_adds_a_demonstration(share: float, toy: Path, tmp_path: Path) -> None:
+    """Without a share of demonstrations, the expert is not used."""
     train(small_run("eade-ddpg", toy, expert_share=share), tmp_path / "run", Notes(until=1))
     agent = end_of(tmp_path / "run")["learner"]["agent"]  # type: ignore[index]
     lived, taught = (agent[pool]["rows"] for pool in ("live", "expert"))
@@ -179,8 +179,8 @@ def test_the_expert_speaks_to_each_state_that_is_lived(share: float, toy: Path, 
     assert torch.equal(taught[:, :size], lived[: len(taught), :size])
 
 
-def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) -> None:
-    """It ends after the episode that is played, with a checkpoint."""
+def test_a_stopped_run_can_be_resumed(toy: Path, tmp_path: Path) -> None:
+    """It ends after the current episode, with a checkpoint."""
     reached = train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
     assert (reached.episodes, reached.unfinished) == (3, True)
     notes = Notes()
@@ -189,8 +189,8 @@ def test_a_run_that_is_stopped_says_so_and_can_go_on(toy: Path, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("policy_files")
-def test_what_a_stopped_run_learned_until_then_can_be_used(toy: Path, tmp_path: Path) -> None:
-    """A stop writes the best policy, as the end does, and a later end writes a later one; before any best, none."""
+def test_a_stopped_run_exports_its_best_policy(toy: Path, tmp_path: Path) -> None:
+    """A later end replaces it; without a best policy there is no file."""
     run = small_run("ddpg", toy)
     assert train(run, tmp_path / "early", Notes(until=1)).policy is None
     reached = train(run, tmp_path / "run", Notes(until=3))
@@ -205,8 +205,8 @@ def test_what_a_stopped_run_learned_until_then_can_be_used(toy: Path, tmp_path: 
     assert [point.episode for point in read_policy(reached.policy).manifest.curve] == [2, 4, 6, 8, 9]
 
 
-def test_a_stop_before_weights_come_again_that_a_kill_left_is_no_mistake(toy: Path, tmp_path: Path) -> None:
-    """They are of a later episode than the checkpoint: the run has no policy yet, and comes by them again."""
+def test_a_stop_with_later_best_weights_than_the_checkpoint(toy: Path, tmp_path: Path) -> None:
+    """After a kill, the run has no policy until it plays that episode again."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
     best = tmp_path / "run" / "best.pt"
     checkpoint.write(best, {**checkpoint.read(best), "episode": 4})
@@ -214,8 +214,8 @@ def test_a_stop_before_weights_come_again_that_a_kill_left_is_no_mistake(toy: Pa
     assert (reached.unfinished, reached.policy) == (True, None)
 
 
-def test_a_run_that_is_stopped_while_it_prepares_begins_again(toy: Path, tmp_path: Path) -> None:
-    """A partial set of lessons is never stored: a resumed run equals the uninterrupted one."""
+def test_a_run_that_is_stopped_during_preparation_restarts(toy: Path, tmp_path: Path) -> None:
+    """Demonstrations are not stored partially, so the result equals an uninterrupted run."""
     run = small_run("pilot", toy, packings=1, packing_s=0.1)
     reached = train(run, tmp_path / "stopped", Hasty())
     assert (reached.episodes, reached.unfinished) == (0, True)
@@ -225,8 +225,8 @@ def test_a_run_that_is_stopped_while_it_prepares_begins_again(toy: Path, tmp_pat
     assert same(end_of(tmp_path / "stopped"), end_of(tmp_path / "whole"))
 
 
-def test_a_run_goes_on_beyond_its_end_when_more_episodes_are_asked_for(toy: Path, tmp_path: Path) -> None:
-    """Without that there is nothing left to do, and nothing is played."""
+def test_a_completed_run_resumes_with_more_episodes(toy: Path, tmp_path: Path) -> None:
+    """Otherwise nothing is played."""
     train(small_run("ddpg", toy), tmp_path / "run")
     notes = Notes()
     assert resume(tmp_path / "run", {}, listener=notes).episodes == 9
@@ -235,30 +235,30 @@ def test_a_run_goes_on_beyond_its_end_when_more_episodes_are_asked_for(toy: Path
     assert RunFolder(tmp_path / "run").read_config()[0].settings.episodes == 11
 
 
-def test_a_run_ends_early_when_nothing_gets_better(toy: Path, tmp_path: Path) -> None:
-    """A rate so small that nothing changes cannot give a better policy than the first."""
+def test_a_run_ends_early_without_improvement(toy: Path, tmp_path: Path) -> None:
+    """With a tiny learning rate, the policy does not improve."""
     run = small_run("ddpg", toy, patience=2, actor_rate=1e-12, critic_rate=1e-12)
     reached = train(run, tmp_path / "run")
     assert (reached.episodes, reached.best_episode, reached.why) == (6, 2, "no better for 2 evaluations")
 
 
-def test_a_folder_holds_one_run(toy: Path, tmp_path: Path) -> None:
-    """A second one would write over the first."""
+def test_a_folder_has_one_run(toy: Path, tmp_path: Path) -> None:
+    """A second run in the folder is rejected."""
     run = small_run("ppo", toy)
     train(run, tmp_path / "run")
     with pytest.raises(RejectedError, match="has a run already: add --resume to continue it, or choose another"):
         train(run, tmp_path / "run")
 
 
-def test_one_process_at_a_time_trains_in_a_folder(toy: Path, tmp_path: Path) -> None:
-    """Two would write over each other."""
+def test_folders_are_locked(toy: Path, tmp_path: Path) -> None:
+    """A second process in the folder is rejected."""
     folder = RunFolder(tmp_path / "run")
     with folder.locked(), pytest.raises(RejectedError, match="another process is training in this folder"):
         train(small_run("ppo", toy), folder.path)
 
 
-def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Path) -> None:
-    """A user who is slower finds the run that has begun while it read its instances, and leaves that as it is."""
+def test_concurrent_starts_in_a_folder(toy: Path, tmp_path: Path) -> None:
+    """The slower process finds the new run, and does not change it."""
     folder, first = RunFolder(tmp_path / "run"), small_run("ppo", toy)
 
     class Baseline(NullListener):
@@ -271,7 +271,7 @@ def test_of_two_that_begin_at_once_in_a_folder_one_does(toy: Path, tmp_path: Pat
     assert folder.read_config()[0] == first
 
 
-def test_instances_of_several_sizes_are_refused_before_anything_is_written(toy: Path, tmp_path: Path) -> None:
+def test_instances_of_different_sizes_are_rejected_before_writing(toy: Path, tmp_path: Path) -> None:
     """A network for three clusters cannot learn on two."""
     other = write_instance(tmp_path / "two", 5, "\n".join(NODES.splitlines()[:3]) + "\n")
     with pytest.raises(RejectedError, match="--instances: instances have 2 and 3 clusters"):
@@ -279,8 +279,8 @@ def test_instances_of_several_sizes_are_refused_before_anything_is_written(toy: 
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) -> None:
-    """They may have moved, but must not have changed."""
+def test_a_run_resumes_on_its_own_instances(toy: Path, tmp_path: Path) -> None:
+    """They may be in another folder, but must not differ."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
     moved = toy.rename(tmp_path / "elsewhere") / ""
     (tmp_path / "new").mkdir()
@@ -293,10 +293,8 @@ def test_a_run_goes_on_with_its_own_instances_only(toy: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("left", ["episodes.csv", "best.pt", "best.policy"])
-def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
-    left: str, toy: Path, tmp_path: Path
-) -> None:
-    """A run starts over only where nothing is lost by it; the present state is named, and stays as it is."""
+def test_results_without_a_checkpoint_are_not_overwritten(left: str, toy: Path, tmp_path: Path) -> None:
+    """The error names the files, which do not change."""
     run = small_run("ddpg", toy)
     train(run, tmp_path / "run", Notes(until=2))
     (tmp_path / "run" / "best.policy").touch()
@@ -312,8 +310,8 @@ def test_what_was_learned_is_not_written_over_where_the_checkpoint_is_missing(
     assert (tmp_path / "run" / left).read_bytes() == before
 
 
-def test_a_checkpoint_without_a_configuration_is_not_written_over(toy: Path, tmp_path: Path) -> None:
-    """No one can go on with it, but it may be put together again."""
+def test_a_checkpoint_without_a_configuration_is_not_overwritten(toy: Path, tmp_path: Path) -> None:
+    """The configuration may be restored."""
     run = small_run("ddpg", toy)
     train(run, tmp_path / "run", Notes(until=2))
     (tmp_path / "run" / "config.json").unlink()
@@ -321,8 +319,8 @@ def test_a_checkpoint_without_a_configuration_is_not_written_over(toy: Path, tmp
         train(run, tmp_path / "run")
 
 
-def test_a_run_with_a_configuration_alone_begins_again(toy: Path, tmp_path: Path) -> None:
-    """It was ended before its first episode was over, and nothing is lost."""
+def test_a_run_with_only_a_configuration_restarts(toy: Path, tmp_path: Path) -> None:
+    """It ended before its first episode, so nothing is lost."""
     RunFolder(tmp_path).write_config(
         small_run("ddpg", toy, episodes=1), {"toy": digest_of(*read_all(small_run("ddpg", toy)))}
     )
@@ -330,8 +328,8 @@ def test_a_run_with_a_configuration_alone_begins_again(toy: Path, tmp_path: Path
     assert resume(tmp_path, {}).episodes == 1
 
 
-def test_the_first_episode_is_stored_whatever_happens_after_it(toy: Path, tmp_path: Path) -> None:
-    """However rare checkpoints are: a kill in the second leaves a run that can go on."""
+def test_the_first_episode_has_a_checkpoint(toy: Path, tmp_path: Path) -> None:
+    """A run that is killed in the second episode can be resumed."""
     with pytest.raises(Kill):
         train(small_run("ddpg", toy), tmp_path / "run", Killer(2))
     notes = Notes()
@@ -351,10 +349,8 @@ def test_the_first_episode_is_stored_whatever_happens_after_it(toy: Path, tmp_pa
         (4, None, ":4: is missing, and all up to episode 3"),
     ],
 )
-def test_a_spoilt_table_of_episodes_is_not_written_over(
-    line: int, text: str | None, says: str, toy: Path, tmp_path: Path
-) -> None:
-    """The line is named before anything is played, and the file stays as it is; without it the run goes on."""
+def test_an_invalid_table_is_not_overwritten(line: int, text: str | None, says: str, toy: Path, tmp_path: Path) -> None:
+    """The error has the line, and the file does not change; without the file the run resumes."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
     table = tmp_path / "run" / "episodes.csv"
     lines = table.read_text(encoding="utf-8").splitlines()
@@ -370,8 +366,8 @@ def test_a_spoilt_table_of_episodes_is_not_written_over(
     assert [row["episode"] for row in read_rows(table)] == ["4", "5", "6", "7", "8", "9"]
 
 
-def test_no_run_goes_on_to_fewer_episodes_than_were_played(toy: Path, tmp_path: Path) -> None:
-    """It is refused, and the run's own number stays."""
+def test_fewer_episodes_than_played_are_rejected(toy: Path, tmp_path: Path) -> None:
+    """The setting of the run does not change."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
     with pytest.raises(RejectedError, match="--episodes: 2 is fewer than the 3 episodes that were played: give 3 or"):
         resume(tmp_path / "run", {"episodes": 2})
@@ -379,8 +375,8 @@ def test_no_run_goes_on_to_fewer_episodes_than_were_played(toy: Path, tmp_path: 
     assert resume(tmp_path / "run", {"episodes": 3}).episodes == 3
 
 
-def test_damaged_weights_of_the_best_are_found_before_more_is_played(toy: Path, tmp_path: Path) -> None:
-    """The end needs them; hours may lie between."""
+def test_damaged_best_weights_are_found_before_training(toy: Path, tmp_path: Path) -> None:
+    """They are needed at the end, possibly hours later."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=3))
     best, notes = tmp_path / "run" / "best.pt", Notes()
     whole = best.read_bytes()
@@ -398,8 +394,8 @@ def test_damaged_weights_of_the_best_are_found_before_more_is_played(toy: Path, 
     assert resume(tmp_path / "run", {}).episodes == 9
 
 
-def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -> None:
-    """Cut off, or of another run: it is reported, and nothing is played."""
+def test_damaged_and_foreign_checkpoints_are_rejected(toy: Path, tmp_path: Path) -> None:
+    """Nothing is played."""
     train(small_run("ddpg", toy), tmp_path / "run", Notes(until=2))
     train(small_run("td3", toy), tmp_path / "other", Notes(until=2))
     path = tmp_path / "run" / "checkpoint.pt"
@@ -412,7 +408,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(toy: Path, tmp_path: Path) -
 
 
 def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_path: Path) -> None:
-    """A kill between the two files leaves later weights than the figures are of: that is reported."""
+    """A kill between two writes can leave later weights than the checkpoint, which is reported."""
     train(small_run("ddpg", toy), tmp_path / "run")
     best = tmp_path / "run" / "best.pt"
     checkpoint.write(best, {**checkpoint.read(best), "episode": 77})
@@ -420,8 +416,8 @@ def test_weights_of_another_episode_are_not_exported_as_the_best(toy: Path, tmp_
         resume(tmp_path / "run", {})
 
 
-def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
-    """A folder without one, and one whose file says something else."""
+def test_invalid_configurations_are_rejected(tmp_path: Path) -> None:
+    """The folder has none, or the file has other content."""
     with pytest.raises(RejectedError, match="no run found"):
         resume(tmp_path, {})
     for text in ("", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "digests": {}, "run": {"algo": "x"}}'):
@@ -430,8 +426,8 @@ def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
             resume(tmp_path, {})
 
 
-def test_several_instances_are_played_in_turn(toy: Path, tmp_path: Path) -> None:
-    """Each of them as often as the others, and all are evaluated."""
+def test_instances_are_played_in_rotation(toy: Path, tmp_path: Path) -> None:
+    """Each is played equally often, and all are evaluated."""
     other = write_instance(tmp_path / "other", 6)
     notes = Notes()
     train(small_run("sb3-ddpg", toy, other, episodes=4), tmp_path / "run", notes)
@@ -439,8 +435,8 @@ def test_several_instances_are_played_in_turn(toy: Path, tmp_path: Path) -> None
     assert [row.evaluated.jobs for row in notes.rows if row.evaluated] == [16, 16]
 
 
-def test_drawn_instances_are_the_same_for_every_seed() -> None:
-    """Runs of several seeds are compared on what they all learned on."""
+def test_generated_instances_do_not_depend_on_the_seed() -> None:
+    """Runs with several seeds learn on the same instances."""
     runs = [new_run("ppo", [], ["placement"], {"seed": seed, "draws": 2}) for seed in (1, 2)]
     one, other = ([digest_of(each) for each in read_all(run)] for run in runs)
     assert one == other

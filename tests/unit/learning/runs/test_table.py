@@ -1,4 +1,4 @@
-"""Episodes are in the table once each, whatever happened in between."""
+"""The table has each episode once."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from tests.unit.learning.runs.small import evaluated, play
 
 
 def write(path: Path, done: int, *episodes: int) -> None:
-    """Write episodes of a run that goes on after some."""
+    """Write episodes of a run that resumes after some."""
     table = EpisodeTable(path)
     table.begins(Plan(path.parent, "ddpg", 10, done))
     for episode in episodes:
         table.played(Row(episode, play(), evaluated(8) if episode % 2 == 0 else None, best=episode == 2))
 
 
-def test_a_line_says_what_an_episode_came_to(tmp_path: Path) -> None:
-    """Anything that was evaluated stands with the episode after which it was, and nowhere else."""
+def test_rows_of_the_table(tmp_path: Path) -> None:
+    """Only the episode before an evaluation has its figures."""
     write(tmp_path / "episodes.csv", 0, 1, 2)
     first, second = read_rows(tmp_path / "episodes.csv")
     assert (first["episode"], first["placed"], first["reward"], first["best"]) == ("1", "7", "-12.5000", "0")
     assert (first["evaluated_placed"], second["evaluated_placed"], second["best"]) == ("", "8", "1")
 
 
-def test_lines_after_the_checkpoint_go(tmp_path: Path) -> None:
+def test_rows_after_the_checkpoint_are_removed(tmp_path: Path) -> None:
     """A resumed run plays those episodes again, and an incomplete line is ignored."""
     path = tmp_path / "episodes.csv"
     write(path, 0, 1, 2, 3)
