@@ -246,7 +246,10 @@ def array_tasks_count_for_their_array(opening: Opening) -> None:
     for wanted in (array, tasks[1]):
         uses = store.held_uses(job_ids=(wanted.id,))
         held = [1000, 4000] if wanted is array else [4000]
-        assert sorted((use.job_id, use.amounts["gpus"]) for use in uses) == [(array.id, gpus) for gpus in held]
+        assert sorted((use.job_id, use.amounts["gpus"], use.task) for use in uses) == [
+            (array.id, gpus, tasks[gpus > 1000].id) for gpus in held
+        ]
+    assert [use.task for use in store.held_uses(job_ids=(other.id,))] == [""]
 
 
 def filters_follow_changes(opening: Opening) -> None:

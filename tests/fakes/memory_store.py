@@ -276,7 +276,8 @@ class MemoryStore:
                 continue
             if row.ended_ns is None or row.ended_ns >= since_ns:
                 where = (job.array or job.id, job.spec.queue, job.spec.tenant)
-                yield HeldUse(*where, row.amounts, row.placements, row.created_ns, row.ended_ns)
+                task = job.id if job.array else ""
+                yield HeldUse(*where, row.amounts, row.placements, row.created_ns, row.ended_ns, task)
 
     def count_ended(self, before_ns: int) -> int:
         """Count the attempts that ended before a time."""

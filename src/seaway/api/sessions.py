@@ -117,7 +117,7 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
     if isinstance(socket, Response):
         return socket
     table: SessionTable = request.app.state.sessions
-    if not found.state.placed:
+    if not (found.state.placed or found.is_array):
         raise ConflictError(f"the job is {found.state.value}; only a running job has containers to connect to")
     place = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, wanted.container)
     if not isinstance(place.backend, Accessible):

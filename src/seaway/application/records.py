@@ -279,6 +279,8 @@ class HeldUse:
         Those of the job.
     ended_ns
         None while it holds them.
+    task
+        ID of the task of an array; empty for other jobs.
     """
 
     job_id: str
@@ -288,6 +290,7 @@ class HeldUse:
     placements: tuple[Placement, ...] = ()
     created_ns: int = 0
     ended_ns: int | None = None
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,9 +247,9 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
 
 def read_held_use(row: Sequence[Any]) -> HeldUse:
     """Decode the columns of `statements.held_uses`."""
-    owner, _, _, queue, tenant, amounts, placements, created_ns, ended_ns = row
-    found = _PLACEMENTS.validate_json(placements)
-    return HeldUse(ids.encode(owner), queue, tenant, read_amounts(amounts), found, created_ns, ended_ns)
+    owner, job, _, queue, tenant, amounts, placements, created_ns, ended_ns = row
+    found, task = _PLACEMENTS.validate_json(placements), "" if job == owner else ids.encode(job)
+    return HeldUse(ids.encode(owner), queue, tenant, read_amounts(amounts), found, created_ns, ended_ns, task)
 
 
 def pending_command_row(row: PendingCommand) -> Row:

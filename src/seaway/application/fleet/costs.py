@@ -292,7 +292,8 @@ class Costs:
         found = dict.fromkeys(job_ids, Cost())
         prices, now_ns = _Prices(self._controller), self._now_ns()
         for use in self._store.held_uses(job_ids=tuple(found)) if found else ():
-            found[use.job_id] += _priced(prices, use).cost(0, now_ns)
+            for each in {use.job_id, use.task} & found.keys():
+                found[each] += _priced(prices, use).cost(0, now_ns)
         return found
 
     def of_attempts(self, attempts: Iterable[Attempt]) -> list[Cost]:

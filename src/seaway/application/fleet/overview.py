@@ -491,8 +491,10 @@ class Overview:
         Raises
         ------
         ConflictError
-            If the job was never placed, or has no such attempt.
+            If the job was never placed, has no such attempt, or is an array.
         """
+        if job.is_array and job.spec.array:
+            raise ConflictError(f"the job is an array; name one of its tasks, such as {job.id}_{job.spec.array.last}")
         attempts = self._store.attempts(job.id)
         if not attempts:
             raise ConflictError(f"the job has no place yet: {job.reason}")

@@ -192,7 +192,7 @@ def _records(store: Store, since_ns: int, now_ns: int) -> Iterator[tuple[JobReco
         elastic, times = [row.id for row in rows if row.spec.elastic], Counter[str]()
         for use in store.held_uses(job_ids=elastic) if elastic else ():
             lasted_ns = (now_ns if use.ended_ns is None else use.ended_ns) - use.created_ns
-            times[use.job_id] += use.amounts.get(GPUS, 0) * (lasted_ns // NS_PER_MS)
+            times[use.task or use.job_id] += use.amounts.get(GPUS, 0) * (lasted_ns // NS_PER_MS)
         yield from ((row, times[row.id]) for row in rows if not row.is_array)
         wanted = replace(wanted, before=rows[-1].id)
 

@@ -245,3 +245,19 @@ def test_restarts_neither_lose_nor_repeat_tasks() -> None:
             break
     assert made.state(array) == "completed"
     assert Counter(len(made.plane.store.attempts(each.id)) for each in tasks(made, array)) == {1: 20}
+
+
+def test_a_task_costs_its_own_part_of_its_array() -> None:
+    """A task and its array can be asked for together."""
+    made = scene()
+    array = submit(made, "0-2")
+    made.plane.run(30)
+    first, second, _ = tasks(made, array)
+    of_array, *of_tasks = (
+        made.plane.overview.costs.of_jobs([array, first.id, second.id])[each].gpu_hours
+        for each in (array, first.id, second.id)
+    )
+    assert all(each > 0 for each in of_tasks)
+    assert of_array > sum(of_tasks)
+    with pytest.raises(ConflictError, match=f"name one of its tasks, such as {array}_2"):
+        made.plane.overview.attempt(made.job(array))
