@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import httpx
 import pytest
+import typer
 
-from seaway.cli.jobs.events import attach
+from seaway.cli.jobs.events import attach, wait
 from seaway.cli.remote import PATIENCE_S
+from seaway.client.errors import WaitedTooLongError
 from seaway.client.sync import Client
 from seaway.domain.errors import UnavailableError
 from tests.unit.client.requesting import JOB, SERVER, Stub, event, problem
@@ -52,3 +54,19 @@ def test_who_gives_up_is_reported_how_to_go_on(capsys: pytest.CaptureFixture[str
         attach(client_of(stub), JOB)
     assert 50 < stub.now_s < 70
     assert f"seaway events -f {JOB['id']}" in capsys.readouterr().err
+
+
+def test_a_wait_names_the_job_and_the_limit_of_the_command(
+    context: typer.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is that of all jobs together, so what is left of it for one job says nothing."""
+    stub = Stub([httpx.Response(200, json=JOB | {"state": "queued"}), httpx.ReadTimeout("silent")])
+    monkeypatch.setattr("seaway.cli.jobs.events.connect", lambda _: client_of(stub))
+    with pytest.raises(WaitedTooLongError, match=r"^train is not finished after --timeout 5s$"):
+        wait(context, ["train"], timeout="5s")
+
+
+@pytest.fixture
+def context() -> typer.Context:
+    """Return the context of a command without options."""
+    return typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None, add_completion=False)))

@@ -264,6 +264,16 @@ def test_a_job_of_seaway_is_no_script(text: str) -> None:
     assert convert_script(text, "job.yaml") is None
 
 
+def test_a_program_with_an_image_is_a_job_of_seaway(tmp_path: Path) -> None:
+    """Fields of other schedulers beside it are errors of that job."""
+    file = tmp_path / "job.yaml"
+    file.write_text("name: x\nservice: {port: 80}\nresources: {gpus: 1}\nrun: {image: nginx}\n", encoding="utf-8")
+    (job,) = read_any_jobs(str(file))
+    assert job.converted is None
+    with pytest.raises(RejectedError, match="unknown field 'service'"):
+        read_value(JobIn, job.fields)
+
+
 @pytest.mark.parametrize(
     "field", ["replicas: 2", "image: ubuntu", "resources: {gpus: 1}", "queue: batch", "network: {max_latency: 20ms}"]
 )

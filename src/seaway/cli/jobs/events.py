@@ -167,6 +167,7 @@ def wait(
     from time import monotonic
 
     from seaway.cli.remote import retry_longer
+    from seaway.client.errors import WaitedTooLongError
     from seaway.domain.units import seconds_ns
 
     ends = None if timeout is None else monotonic() + seconds_ns(timeout, where="--timeout") / 10**9
@@ -175,7 +176,10 @@ def wait(
     with connect(context) as client:
         retry_longer(client)
         for job in jobs:
-            after = client.wait(job, until, timeout_s=None if ends is None else max(0.0, ends - monotonic()))
+            try:
+                after = client.wait(job, until, timeout_s=None if ends is None else max(0.0, ends - monotonic()))
+            except WaitedTooLongError:
+                raise WaitedTooLongError(f"{job} is not {until} after --timeout {timeout}") from None
             typer.echo(f"{after.name} ({after.id}) is {after.state}")
             missed |= after.state not in states
     if missed:

@@ -62,7 +62,9 @@ _FIRST_NODE = re.compile(r"\|\s*head\s+-(?:n\s*)?1\b")
 
 
 def is_skypilot(document: Fields) -> bool:
-    """Report whether a document is a task of SkyPilot."""
+    """Report whether a document is a task of SkyPilot, whose `run` is a text."""
+    if isinstance(document.get("run"), dict):
+        return False
     resources = document.get("resources")
     inside = resources.keys() if isinstance(resources, dict) else set()
     if OWN & document.keys() or OWN_RESOURCES & inside:
