@@ -105,6 +105,16 @@ def test_a_script_runs_as_in_slurm() -> None:
     assert run_script(text, "a", "b c", **array) == "/usr a b c 2 of 4, 3 CPUs\n2 j1\n"
 
 
+def test_a_script_reads_the_index_of_an_array_that_the_submit_asks_for() -> None:
+    """As with `sbatch --array`, the script names no array. Without one, the index is empty, which the report says."""
+    text = '#!/bin/bash\n#SBATCH --gpus=1\nset -u\necho "task $SLURM_ARRAY_TASK_ID"\n'
+    assert run_script(text, SEAWAY_ARRAY_TASK_ID="2") == "task 2\n"
+    assert run_script(text) == "task \n"
+    converted = convert_script(text, "test.sbatch")
+    assert converted is not None
+    assert [each.result for each in converted.notes if each.field == "SLURM_ARRAY_TASK_ID"] == [Result.CHANGED]
+
+
 def test_srun_starts_the_tasks_of_a_node() -> None:
     """Each task of a node is a process with its rank and local rank, and a failure of one is that of the step."""
     text = (

@@ -89,8 +89,8 @@ def converted_script(text: str, layout: Layout, directory: str, out: Converted) 
     script = _HEAD.sub('echo "${MASTER_ADDR:-$HOSTNAME}"', script)
     script = _HOSTS.sub("""cut -d' ' -f1 "$SEAWAY_HOSTFILE\"""" if layout.nodes > 1 else 'echo "$HOSTNAME"', script)
     script, steps = _steps(script, layout, out)
-    known = _variables(layout, out)
     body = uncommented(script)
+    known = _variables(layout, body, out)
     known |= _node_lists(body, layout, out)
     by_mpi = refuse_commands(out, body, layout.nodes)
     for name in unknown(body, "SLURM_", known):
@@ -125,8 +125,8 @@ def _node_lists(body: str, layout: Layout, out: Converted) -> dict[str, str]:
     return dict.fromkeys(found, f"{HOSTS[:-1]} | paste -sd, -)" if layout.nodes > 1 else "$HOSTNAME")
 
 
-def _variables(layout: Layout, out: Converted) -> dict[str, str]:
-    """Return the variables that Slurm sets."""
+def _variables(layout: Layout, body: str, out: Converted) -> dict[str, str]:
+    """Return the variables that Slurm sets, with those of arrays if the script names one of them."""
     name = str(out.get("name"))
     known = {
         "SLURM_JOB_ID": UNIQUE,
@@ -158,9 +158,12 @@ def _variables(layout: Layout, out: Converted) -> dict[str, str]:
         "MEM_PER_NODE": layout.memory_mib,
     }
     known |= {f"SLURM_{each}": str(value) for each, value in numbers.items() if value}
-    if out.get("array"):
-        parts = ("ARRAY_JOB_ID", "ARRAY_TASK_ID", "ARRAY_TASK_COUNT", "ARRAY_TASK_MIN", "ARRAY_TASK_MAX")
+    parts = ("ARRAY_JOB_ID", "ARRAY_TASK_ID", "ARRAY_TASK_COUNT", "ARRAY_TASK_MIN", "ARRAY_TASK_MAX")
+    named = [f"SLURM_{part}" for part in parts if mentions(body, f"SLURM_{part}")]
+    if out.get("array") or named:
         known |= {f"SLURM_{part}": f"$SEAWAY_{part}" for part in parts}
+    if named and not out.get("array"):
+        out.note(named[0], "is empty without an array: submit with --array, as in --array 0-9", Result.CHANGED)
     return known
 
 
