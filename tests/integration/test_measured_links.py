@@ -264,7 +264,7 @@ async def test_a_training_over_clusters_is_a_ring_over_measured_links(world: Wor
     answer = await world.client.post("/api/v1/jobs", json=wide)
     assert answer.status_code == 422
     assert answer.json()["detail"].endswith(
-        "it would fit with 4 replicas, or without between_replicas (gw-1 to gw-2: 1Gbps free, bound 2Gbps; "
+        "it would fit with 4 replicas or without between_replicas (gw-1 to gw-2: 1Gbps free, bound 2Gbps; "
         "gw-2 to gw-1: 1Gbps free, bound 2Gbps)"
     )
     ring = await submit("ring", "600Mbps")

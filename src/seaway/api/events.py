@@ -23,6 +23,7 @@ from seaway.api.job_views import LARGEST_ID, AfterEvent, EventLimit, SinceEvent,
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.reasons import Reason
 from seaway.wire.events import EventList, event_fields
 
 RETRY = b"retry: 2000\n\n"
@@ -143,5 +144,5 @@ def _last_event(request: Request) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) > LARGEST_ID:
-        raise RejectedError("must be the id of an event", where="Last-Event-ID")
+        raise RejectedError(Reason("use_event_id"), where="Last-Event-ID")
     return int(text)

@@ -219,7 +219,7 @@ async def get_usage_history(
     Viewers and users see the jobs and waits of their own tenant.
     """
     if by in {UsageBy.FLEET, UsageBy.CLUSTER} and (tenant or queue):
-        raise RejectedError("applies only to histories by tenant or queue", where="tenant" if tenant else "queue")
+        raise RejectedError(Reason("history_only_by"), where="tenant" if tenant else "queue")
     pipeline, who = pipeline_of(request), caller_of(request)
     shown, own = tenant_asked(who, tenant), bool(who.tenant)
 
@@ -256,7 +256,7 @@ async def list_link_steps(
     """List the history of a link in steps, each with minimum, mean and maximum, oldest first."""
     from_ns = _from(since)
     if (pipeline_of(request).plane.clock.now_ns() - from_ns) / NS > MAX_STEPS * step:
-        raise RejectedError(f"that is more than {MAX_STEPS:,} steps; make them longer, or begin later", where="step")
+        raise RejectedError(Reason("too_many_steps", most=MAX_STEPS), where="step")
     found = await _samples(request, lambda store: steps_of(store, source, target, from_ns, step))
     return json_reply({"step_s": step, "steps": [link_step_fields(each) for each in found]})
 

@@ -21,6 +21,7 @@ from seaway.application.changes import MAX_STORED, Feed
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Event
 from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.domain.reasons import Reason
 from seaway.wire.events import event_fields
 
 MAX_BYTES = 1 << 20
@@ -160,9 +161,9 @@ class Hub:
             If there are too many listeners, in total or of one caller, or the server shuts down.
         """
         if self._callers[listener.who.key] >= MAX_PER_CALLER:
-            raise UnavailableError(f"your token has {MAX_PER_CALLER} open streams; close some first")
+            raise UnavailableError(Reason("streams_of_token", most=MAX_PER_CALLER))
         if self._closed or self._count >= MAX_LISTENERS:
-            raise UnavailableError("too many streams; try again later" if not self._closed else "shutting down")
+            raise UnavailableError(Reason("streams_full") if not self._closed else Reason("shuts_down"))
         async with self._starting:
             if self._task is None:
                 await self._start()

@@ -23,6 +23,7 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
 from seaway.wire.fields import LINE_PATTERN, Line
@@ -156,7 +157,7 @@ async def _resolved(request: Request, spec: JobSpec, names: Set[str], known: dic
             except RejectedError as error:
                 raise RejectedError(error.message, where=f"after[{at}].job") from None
             if found.array:
-                said = f"is a task of an array; name the whole array, {found.array}"
+                said = Reason("task_not_array", array=found.array)
                 raise RejectedError(said, where=f"after[{at}].job")
             known[found.id], resolved = found, replace(each, job=found.id)
         after.append(resolved)
@@ -205,7 +206,7 @@ async def submit_jobs(request: Request, dry_run: DryRun = False) -> Response:
         try:
             specs.append(_own(request, each))
             if specs[-1].tenant != specs[0].tenant:
-                raise RejectedError("must be the same for all jobs of a request", where="tenant")
+                raise RejectedError(Reason("same_for_all"), where="tenant")
         except RejectedError as error:
             wrong.append(error.below(f"jobs[{at}]"))
     if wrong:
@@ -277,7 +278,7 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
     """List the tasks of an array by index, also those that have not started. A task is a job."""
     pipeline, found = pipeline_of(request), await find(request, job)
     if not found.is_array:
-        raise ConflictError("the job is not an array")
+        raise ConflictError(Reason("not_an_array"))
     states, after = frozenset(map(JobState, query.state)), page_after(query.after)
     rows = await pipeline.threads.read(tasks_of, pipeline.plane.store, found, states, after, query.limit)
     following = page_token(rows[-1].id) if len(rows) == query.limit else None
@@ -407,7 +408,7 @@ async def update_job(request: Request, job: JobRef, dry_run: DryRun = False) -> 
             if version is not None:
                 raise
             found = await find(request, job)  # without If-Match, the latest version is meant
-    raise ConflictError("the job changes too fast; try again")
+    raise ConflictError(Reason("job_changes_fast"))
 
 
 async def _change(request: Request, job: JobRecord, given: JobIn, version: int | None) -> Response:
@@ -436,7 +437,7 @@ def _own(request: Request, given: JobIn) -> JobSpec:
     who = caller_of(request)
     spec = given.spec(who.tenant or DEFAULT)
     if not who.may_see(spec.tenant):
-        raise ForbiddenError(f"jobs of the tenant {spec.tenant!r} require a token of that tenant; omit the tenant")
+        raise ForbiddenError(Reason("job_of_other_tenant", tenant=spec.tenant))
     return plane_of(request).admission.with_template_traits(spec)
 
 
@@ -458,7 +459,7 @@ def _require_own_priority(request: Request, spec: JobSpec, before: int = 0) -> N
     """
     most = max(plane_of(request).settings.control.max_user_priority, before)
     if spec.priority > most and not caller_of(request).may(Role.OPERATOR):
-        raise RejectedError(f"must be at most {most} for users; an operator can set {spec.priority}", where="priority")
+        raise RejectedError(Reason("priority_too_high", most=most, priority=spec.priority), where="priority")
 
 
 def required_version(request: Request, job: JobRecord) -> int | None:
@@ -473,7 +474,7 @@ def required_version(request: Request, job: JobRecord) -> int | None:
     if header is None or (tags := tags_in(header)) == ["*"]:
         return None
     if tag(job) not in tags:
-        raise StaleError(f"the job is at version {job.version}, {tag(job)}; read it again")
+        raise StaleError(Reason("changed_tag", version=job.version, tag=tag(job)))
     return job.version
 
 
@@ -482,7 +483,7 @@ def _key(request: Request, body: bytes) -> SubmitKey | None:
     if key is None:
         return None
     if not key or len(key) > LONGEST_KEY or not key.isascii() or not key.isprintable():
-        raise RejectedError(f"must have 1 to {LONGEST_KEY} printable ASCII letters", where="Idempotency-Key")
+        raise RejectedError(Reason("key_letters", most=LONGEST_KEY), where="Idempotency-Key")
     return SubmitKey(key, hashlib.sha256(body).hexdigest())
 
 
@@ -550,7 +551,7 @@ async def retry_job(request: Request, job: JobRef) -> Response:
     plane, found = plane_of(request), await find(request, job)
     workdir = found.spec.runtime.workdir
     if workdir and not plane.workdirs.admits(found.spec.tenant, workdir):
-        raise ConflictError("its working directory was removed; submit the job again with its folder")
+        raise ConflictError(Reason("directory_removed"))
     return job_reply(await _take(request, found.id, plane.jobs.retry))
 
 

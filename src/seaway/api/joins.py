@@ -14,6 +14,7 @@ from seaway.api.http.routes import PREFIX, operation, router
 from seaway.application.records import Role
 from seaway.bootstrap.cluster_joins import JOINED_LATER, LARGEST_KUBECONFIG, ClusterJoin
 from seaway.domain.errors import ForbiddenError, RejectedError
+from seaway.domain.reasons import Reason
 from seaway.wire.fields import moment
 from seaway.wire.joins import JoinCreated, JoinDone, JoinEndIn, JoinList, JoinOut, NewJoinIn, join_command
 from seaway.wire.message import coded, with_message
@@ -89,7 +90,7 @@ async def get_join_script(request: Request, join: str) -> Response:
     plane = plane_of(request)
     origin = plane.settings.server.public_url.rstrip("/") or str(request.base_url).rstrip("/")
     if not ORIGIN.fullmatch(origin):
-        raise RejectedError("is not a host name that a script can have", where="Host")
+        raise RejectedError(Reason("not_a_host"), where="Host")
     script = plane.joins.script(join, f"{origin}{PREFIX}/fleet/joins/{join}", token)
     return Reply(script.encode(), media_type=SCRIPT, headers={"cache-control": "no-store"})
 
@@ -127,7 +128,7 @@ def _token_of(request: Request, join: str) -> str:
         If it is another token.
     """
     if caller_of(request).token_id != f"join-{join}":
-        raise ForbiddenError("requires the token of the command of this join")
+        raise ForbiddenError(Reason("join_token_required"))
     return (header_of(request, b"authorization") or "").partition(" ")[2]
 
 

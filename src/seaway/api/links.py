@@ -16,6 +16,7 @@ from seaway.application.network.views import Asked
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.wire.fields import at_ns
 from seaway.wire.links import (
     LinkFigure,
@@ -100,7 +101,7 @@ async def list_measured_links(
     `rel="next"` refers to the next page.
     """
     if since and until and at_ns(since) > at_ns(until):
-        raise RejectedError(f"must not be before {since}", where="until")
+        raise RejectedError(Reason("not_before", since=since), where="until")
     pipeline = pipeline_of(request)
     overview, store = pipeline.plane.overview, pipeline.plane.store
 

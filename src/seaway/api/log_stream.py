@@ -29,6 +29,7 @@ from seaway.application.fleet.overview import MAX_LINES, Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
+from seaway.domain.reasons import Reason
 from seaway.wire.fields import at_ns
 
 EVERY_S = 1.0
@@ -91,7 +92,7 @@ class _Place:
     def __init__(self, text: str) -> None:
         found = _PLACE.fullmatch(text)
         if text and not found:
-            raise RejectedError("must be the id of a line", where=LAST_LINE.name)
+            raise RejectedError(Reason("use_line_id"), where=LAST_LINE.name)
         self.attempt = int(found[1]) if found else 0
         self.within = found[2] if found else ""
 

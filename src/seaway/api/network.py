@@ -17,6 +17,7 @@ from seaway.application.network.configuration import Configured
 from seaway.application.network.targets import assignment
 from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, ForbiddenError, SeawayError, UnknownError
+from seaway.domain.reasons import Reason
 from seaway.wire.network_in import MAX_VALUES, NetworkConfigIn
 from seaway.wire.network_views import (
     AgentList,
@@ -35,7 +36,7 @@ from seaway.wire.network_views import (
 MAX_REPORTED_BYTES = 524_288
 """Maximum size of a report, bytes. A round has some hundred bytes."""
 
-NO_NETWORK = "no network between gateways is configured: `seaway network put -f FILE`"
+NO_NETWORK = Reason("network_to_put")
 
 routes = router("network")
 agent_routes = router("network")
@@ -139,7 +140,7 @@ async def submit_report(request: Request) -> Response:
     """
     plane, who = plane_of(request), caller_of(request)
     if not plane.access.everybody and who.role is not Role.AGENT:
-        raise ForbiddenError(f"only agents can report; {who.name!r} has the role {who.role.value}")
+        raise ForbiddenError(Reason("only_agents_report", name=who.name, role=who.role.value))
     try:
         if who.gateway:  # without authentication there is no rate limit either
             plane.network.reports.admit(who.gateway)
@@ -197,7 +198,7 @@ async def confirm_applied(request: Request, gateway: str) -> Response:
     _require_own(request, gateway)
     given, there = await read(request, AppliedIn), _configured(request)
     if int(given.version) != there.version:
-        raise ConflictError(f"the network is at version {there.version}; request the configuration again")
+        raise ConflictError(Reason("network_at_version", version=there.version))
     request.scope[NOTED] = not await pipeline.threads.write(
         pipeline.plane.network.active.confirm, gateway, given.active
     )
@@ -226,5 +227,6 @@ def _require_own(request: Request, gateway: str, others: Role | None = None) -> 
     who = caller_of(request)
     if plane_of(request).access.everybody or who.is_agent_of(gateway) or (others is not None and who.may(others)):
         return
-    whose = f"of {who.gateway}" if who.role is Role.AGENT else who.role.value
-    raise ForbiddenError(f"this is for the agent of {gateway[:80]!r}; {who.name!r} is {whose}")
+    if who.role is Role.AGENT:
+        raise ForbiddenError(Reason("agent_of_other", gateway=gateway[:80], name=who.name, other=who.gateway))
+    raise ForbiddenError(Reason("not_the_agent", gateway=gateway[:80], name=who.name, role=who.role.value))

@@ -16,6 +16,7 @@ from seaway.application.records import Role
 from seaway.application.views import TRAINED, PolicyView
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import ConflictError, UnknownError
+from seaway.domain.reasons import Reason
 from seaway.learning.policies.file import SUFFIX, pack
 from seaway.wire.evaluations import (
     CSV,
@@ -106,7 +107,7 @@ async def export_policy(request: Request, name: str) -> Response:
     """Return the file of a trained policy, for import on another server."""
     pipeline = pipeline_of(request)
     if (await _view(request, name)).source != TRAINED:
-        raise ConflictError(f"policy {name!r} is not a trained policy, so it has no policy file")
+        raise ConflictError(Reason("no_policy_file", name=name))
     file = (await pipeline.threads.read(pipeline.plane.policies.look_up, name)).file
     headers = {"content-disposition": f'attachment; filename="{name}{SUFFIX}"'}
     return Response(pack(file), media_type=FILE, headers=headers)
@@ -164,7 +165,7 @@ async def _view(request: Request, name: str) -> PolicyView:
     for view in await pipeline.threads.read(pipeline.plane.overview.policies):
         if view.name == name:
             return view
-    raise UnknownError(f"policy {name[:63]!r} not found")
+    raise UnknownError(Reason("not_found", kind="policy", name=name[:63]))
 
 
 def _unused(plane: ControlPlane, imported: ImportedPolicy) -> dict[str, Any]:

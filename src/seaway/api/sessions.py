@@ -37,6 +37,7 @@ from seaway.application.ports.sessions import (
 )
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
+from seaway.domain.reasons import Reason
 
 MAX_SESSIONS, MAX_PER_CALLER = 512, 32
 """Maximum numbers of open sessions."""
@@ -118,10 +119,10 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
         return socket
     table: SessionTable = request.app.state.sessions
     if not (found.state.placed or found.is_array):
-        raise ConflictError(f"the job is {found.state.value}; only a running job has containers to connect to")
+        raise ConflictError(Reason("only_running_connect", state=found.state.value))
     place = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, wanted.container)
     if not isinstance(place.backend, Accessible):
-        raise ConflictError(f"cluster {place.backend.cluster!r} is simulated, so the job has no containers")
+        raise ConflictError(Reason("simulated_no_containers", cluster=place.backend.cluster))
     hub: Hub = request.app.state.hub
     listener = Listener(who, Subscription("", found.id, confined=True))
     table.enter(who.key, wanted.kind)
@@ -191,9 +192,9 @@ class SessionTable:
             If a limit is reached.
         """
         if self._callers[caller] >= MAX_PER_CALLER:
-            raise UnavailableError(f"your token has {MAX_PER_CALLER} open sessions; close some first")
+            raise UnavailableError(Reason("sessions_of_token", most=MAX_PER_CALLER))
         if len(self) >= MAX_SESSIONS:
-            raise UnavailableError("too many sessions; try again later")
+            raise UnavailableError(Reason("sessions_full"))
         self._callers[caller] += 1
         self._kinds[kind] += 1
 
@@ -319,7 +320,7 @@ class SessionReply(Response):
         """Pass on frames of the client."""
         while (frame := await self._socket.receive()) is not None:
             if not frame or frame[0] not in FROM_CLIENT or len(frame) > MAX_FRAME_BYTES:
-                raise RejectedError("a frame has an unknown channel, or is too large")
+                raise RejectedError(Reason("frame_invalid"))
             self._used_s = asyncio.get_running_loop().time()
             try:
                 await asyncio.wrap_future(self._session.send(frame))

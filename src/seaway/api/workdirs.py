@@ -17,6 +17,7 @@ from seaway.application.records import PART_BYTES, Role, WorkdirRecord
 from seaway.application.workdirs import require_digest
 from seaway.application.writer import REQUEST_ENTRY
 from seaway.domain.errors import UnknownError
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.policies import FILE
 from seaway.wire.workdirs import (
@@ -44,7 +45,7 @@ def _tenant(request: Request, tenant: str) -> str:
     """Return the tenant of a request, which must exist."""
     asked = tenant_asked(caller_of(request), tenant) or DEFAULT
     if asked not in pipeline_of(request).plane.controller.names.tenants:
-        raise UnknownError(f"tenant {asked[:63]!r} not found", where="tenant")
+        raise UnknownError(Reason("not_found", kind="tenant", name=asked[:63]), where="tenant")
     return asked
 
 

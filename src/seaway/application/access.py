@@ -113,7 +113,7 @@ class Caller:
             If the caller is a monitor.
         """
         if self.role is Role.MONITOR:
-            raise ForbiddenError(f"a monitor reads no logs and manifests; {self.name!r} has the role {self.role.value}")
+            raise ForbiddenError(Reason("monitor_reads_no_content", name=self.name, role=self.role.value))
 
 
 RANKS = {role: role.rank for role in Role}
@@ -221,7 +221,7 @@ class Access:
                 return None
         if who is None:
             self._limit.fail(address)
-            raise UnauthenticatedError("invalid token: it is unknown, revoked or expired")
+            raise UnauthenticatedError(Reason("token_invalid"))
         self._note_use(who, address)
         return who
 
@@ -234,7 +234,7 @@ class Access:
             If the token is invalid.
         """
         if self._bearer is None:
-            raise UnauthenticatedError("tokens of external issuers are not accepted")
+            raise UnauthenticatedError(Reason("no_external_tokens"))
         try:
             who = self._bearer.verify(_credential(authorization))
         except UnauthenticatedError:
@@ -325,12 +325,9 @@ class Access:
         with self._writer.setting_up:
             token = next((each for each in self._store.tokens() if each.id == token_id), None)
             if token is None:
-                raise UnknownError(f"token {token_id!r} not found")
+                raise UnknownError(Reason("not_found", kind="token", name=token_id))
             if not force and self._is_last_admin(token_id):
-                raise ConflictError(
-                    "this is the last admin token: create another one first, or force the revocation; "
-                    "`seaway db new-admin-token` creates one on the machine with the database"
-                )
+                raise ConflictError(Reason("last_admin_token"))
             if token.revoked_ns is None:
                 token = replace(token, revoked_ns=self._clock.now_ns())
                 self._writer.require(Change(update=[token]))
@@ -405,25 +402,25 @@ class Access:
         for token in self._store.tokens():
             live = token.revoked_ns is None and (token.expires_ns is None or token.expires_ns > now_ns)
             if token.name == name and live:
-                raise ConflictError(f"a token {name!r} exists already; revoke it first, or choose another name")
+                raise ConflictError(Reason("token_exists", name=name))
         if name in RESERVED:
-            raise RejectedError(f"{name!r} is a reserved name; choose another", where="name")
+            raise RejectedError(Reason("reserved_name", name=name), where="name")
 
     def _require_tenant(self, role: Role, tenant: str) -> None:
         if role.of_tenant and not tenant:
-            raise RejectedError(f"role {role.value} requires a tenant", where="tenant")
+            raise RejectedError(Reason("role_needs_tenant", role=role.value), where="tenant")
         if not role.of_tenant and tenant:
-            raise RejectedError(f"role {role.value} takes no tenant: omit it", where="tenant")
+            raise RejectedError(Reason("role_without_tenant", role=role.value), where="tenant")
         if tenant and tenant not in {each.name for each in self._store.tenants()}:
-            raise RejectedError(f"tenant {tenant!r} not found", where="tenant")
+            raise RejectedError(Reason("not_found", kind="tenant", name=tenant), where="tenant")
 
 
 def _require_gateway(role: Role, gateway: str) -> None:
     """Check that agents have a gateway and other roles have none. The gateway can be configured later."""
     if role is Role.AGENT and not gateway:
-        raise RejectedError("an agent requires a gateway", where="gateway")
+        raise RejectedError(Reason("agent_needs_gateway"), where="gateway")
     if role is not Role.AGENT and gateway:
-        raise RejectedError(f"only agents have a gateway, not role {role.value}: omit it", where="gateway")
+        raise RejectedError(Reason("role_without_gateway", role=role.value), where="gateway")
 
 
 def require_loopback(host: str) -> None:
@@ -436,7 +433,7 @@ def require_loopback(host: str) -> None:
     """
     if not is_loopback(host):
         raise RejectedError(
-            f"without tokens, everybody who can reach {host} is an admin: listen on 127.0.0.1, or keep tokens on",
+            Reason("open_without_tokens", host=host),
             where="host",
         )
 
@@ -453,10 +450,10 @@ def is_loopback(host: str) -> bool:
 
 def _credential(authorization: str | None) -> str:
     if not authorization:
-        raise UnauthenticatedError("a token is required: send 'Authorization: Bearer sw_…'")
+        raise UnauthenticatedError(Reason("token_required"))
     scheme, _, credential = authorization.partition(" ")
     if scheme.lower() != "bearer" or not credential or len(credential) > LONGEST_CREDENTIAL:
-        raise UnauthenticatedError("malformed token: send 'Authorization: Bearer sw_…'")
+        raise UnauthenticatedError(Reason("token_malformed"))
     return credential
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -30,6 +30,7 @@ from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.notifications import Notify
 from seaway.domain.queues import path_of
+from seaway.domain.reasons import Reason, also, either
 from seaway.domain.runtime import secrets_of
 from seaway.domain.units import LARGEST
 from seaway.scheduling.engine import decide, trial_placements
@@ -142,7 +143,7 @@ class Admission:
 
     def _require_started(self) -> None:
         if not self._controller.names.tenants:
-            raise UnavailableError("the control plane is starting", retry_after_s=1)
+            raise UnavailableError(Reason("control_plane_starts"), retry_after_s=1)
 
     def _unknown_names(self, spec: JobSpec, names: Names, seen_by: str) -> list[RejectedError]:
         problems = []
@@ -153,15 +154,16 @@ class Admission:
             seen = [each.name for each in list(names.queues.values()) if not seen_by or each.tenant in ("", seen_by)]
             problems.append(_unknown("queue", spec.queue, seen))
         elif queue.tenant and queue.tenant != spec.tenant:
-            problems.append(RejectedError(f"queue {spec.queue!r} accepts only jobs of another tenant", where="queue"))
+            problems.append(RejectedError(Reason("queue_of_other_tenant", queue=spec.queue), where="queue"))
         elif lacking := names.lacking(spec.queue):
             problems.append(RejectedError(lacking, where="queue"))
         elif not queue.open:
-            problems.append(RejectedError(f"queue {spec.queue!r} is closed", where="queue"))
+            problems.append(RejectedError(Reason("queue_closed", queue=spec.queue), where="queue"))
         elif leaves := names.leaves(spec.queue):
             seen = [repr(each.name) for each in leaves if not seen_by or each.tenant in ("", seen_by)]
-            use = " or ".join(seen[:MAX_REPORTED]) or "another queue"
-            said = f"queue {spec.queue!r} only divides its share among its children; use {use}"
+            said = Reason(
+                "queue_divides", queue=spec.queue, use=either(seen[:MAX_REPORTED] or [Reason("another_queue")])
+            )
             problems.append(RejectedError(said, where="queue"))
         else:
             problems += queue.forbidden(spec.demand.nodes)
@@ -200,7 +202,7 @@ class Admission:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
         requested = {**requested_amounts(spec.demand, 1 if spec.starts_in_part else spec.replicas), JOBS: 1}
         models = {model_resource(model) for model in spec.demand.devices.models}
-        for where, label, key, limit in _limits(spec, names):
+        for where, holder, key, limit in _limits(spec, names):
             beyond = exceeded(requested, limit)
             if models and all(requested.get(GPUS, 0) > limit.get(model, LARGEST) for model in models):
                 beyond = sorted({*beyond, min(models)})
@@ -208,9 +210,12 @@ class Admission:
             for name in beyond:
                 most = limit[name]
                 asked = figure_text(name, requested.get(name) or requested[GPUS])
-                said = f"the job requests {asked}, but {label} has a limit of {resource_text(name, most)}"
+                params = {"asked": asked, "holder": holder(), "most": resource_text(name, most)}
+                said = Reason("beyond_limit", **params)
                 if use:
-                    said += f", of which {figure_text(name, max(0, most - use.amount(name)))} is left"
+                    said = Reason(
+                        "beyond_limit_used", **params, left=figure_text(name, max(0, most - use.amount(name)))
+                    )
                 yield RejectedError(said, where=where)
 
     def _look(self) -> None:
@@ -256,19 +261,21 @@ class Admission:
         if not one.fits:
             admits = partial(trial_placements, policy=self._first_fit)
             single = remedies(empty, job, self._first_fit, admits)
-            said = f"infeasible in every cluster: {summary(replace(one, remedies=single))}"
+            said = Reason("infeasible_everywhere", why=summary(replace(one, remedies=single)))
             if single:
                 return said
             if found := combined_remedies(empty, job, self._first_fit, admits):
-                return f"{said}; {remedies_text(found)}"
+                return also(said, remedies_text(found))
             free = replace(alone, demand=spec.demand)
             elsewhere = explain(empty, free, self._first_fit).candidates if clusters else ()
             where = f"{elsewhere[0].cluster}/{elsewhere[0].node}" if elsewhere else ""
-            return f"{said}; it would fit in a queue of another pool ({where})" if where else said
+            return also(said, Reason("fits_in_other_pool", place=where)) if where else said
         if placed:
-            return f"{job.replicas} replicas exceed the capacity of the empty fleet: {placed} of them fit"
-        said = self._too_many_together(empty, job)
-        return f"{said}, or with {ADDRESS} in run.env" if spec.single_cluster and spec.meets else said
+            return Reason("exceeds_empty_fleet", count=job.replicas, placed=placed)
+        too_many, ways = self._too_many_together(empty, job)
+        if spec.single_cluster and spec.meets:
+            ways = (*ways, Reason("with_variable", name=ADDRESS))
+        return also(too_many, Reason("would_fit_with", ways=either(ways)))
 
     def _without_standby(self, empty: Snapshot, job: Job) -> str:
         """Return why only one cluster of the empty fleet can run a job, which has no standby then; else empty."""
@@ -279,17 +286,17 @@ class Admission:
         second = replace(job, demand=replace(job.demand, nodes=nodes))
         if fits(empty, second, self._first_fit):
             return ""
-        return f"no cluster but {first} can run its standby: {summary(explain(empty, second, self._first_fit))}"
+        return Reason("standby_fits_only", cluster=first, why=summary(explain(empty, second, self._first_fit)))
 
-    def _too_many_together(self, empty: Snapshot, job: Job) -> str:
-        """Return a message with the gang size that fits the empty fleet."""
-        where = "in one cluster" if job.single_cluster else "together"
-        said = f"{job.replicas} replicas cannot be placed {where}, even on the empty fleet"
-        said += f"; it would fit with {most(empty, job, self._first_fit)} replicas"
+    def _too_many_together(self, empty: Snapshot, job: Job) -> tuple[str, Sequence[str]]:
+        """Return a message for a gang that the empty fleet cannot run, and ways to make it fit."""
+        code = "too_many_in_one_cluster" if job.single_cluster else "too_many_together"
+        ways = [Reason("with_replicas", count=most(empty, job, self._first_fit))]
         if job.between_replicas.any and fits(empty, replace(job, between_replicas=NO_NEED), self._first_fit):
-            links = "; ".join(violating_links(empty, job)[:MAX_LINKS_NAMED])
-            said += ", or without between_replicas" + (f" ({links})" if links else "")
-        return said
+            way = Reason("without", field="between_replicas")
+            links = violating_links(empty, job)[:MAX_LINKS_NAMED]
+            ways.append(Reason("with_links", what=way, clauses=links) if links else way)
+        return Reason(code, count=job.replicas), ways
 
 
 def _forbidden_secrets(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
@@ -297,7 +304,7 @@ def _forbidden_secrets(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
     tenant = names.tenants.get(spec.tenant)
     for where, secret in secrets_of(spec.run, spec.runtime):
         if tenant and not tenant.may_use(secret):
-            said = f"tenant {tenant.name!r} may not use the Secret {secret!r}; ask an admin to allow it for the tenant"
+            said = Reason("secret_forbidden", tenant=tenant.name, secret=secret)
             yield RejectedError(said, where=where)
 
 
@@ -306,30 +313,28 @@ def _standby_problems(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
     if spec.standby is None:
         return
     if not spec.restarts:
-        yield RejectedError(
-            "is for services only: use the template deployment, or another that restarts", where="standby"
-        )
+        yield RejectedError(Reason("standby_for_services"), where="standby")
     pool = names.clusters_of(spec.queue) if spec.queue in names.queues else frozenset()
     clusters = spec.demand.nodes.clusters
     allowed = clusters & pool if clusters and pool else clusters or pool
     if len(allowed) == 1:
-        where = "placement.clusters" if len(clusters) == 1 else "the pool of its queue"
-        yield RejectedError(f"needs a second cluster, but {where} has only {next(iter(allowed))!r}", where="standby")
+        code = "one_cluster_allowed" if len(clusters) == 1 else "one_cluster_in_pool"
+        yield RejectedError(Reason(code, cluster=next(iter(allowed))), where="standby")
 
 
-def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, str, str, Amounts]]:
+def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, Callable[[], Reason], str, Amounts]]:
     """Yield the limits of a job: the field of its error, the name and key of what has the limit, and the amounts.
 
     The key is that of the tree, and empty for a limit of each user.
     """
     for queue in path_of(spec.queue, names.queues):
-        yield "queue", f"queue {queue.name!r}", queue.name, queue.limit
+        yield "queue", partial(Reason, "queue", queue=queue.name), queue.name, queue.limit
     pool = names.queues[spec.queue].pool
     quota = names.tenants[spec.tenant].quotas.get(pool) if spec.tenant in names.tenants else None
     if quota:
-        label, key = f"tenant {spec.tenant!r} in pool {pool!r}", quota_key(pool, spec.tenant)
+        label, key = partial(Reason, "tenant_in_pool", tenant=spec.tenant, pool=pool), quota_key(pool, spec.tenant)
         yield "tenant", label, key, quota.limit
-        yield "tenant", f"each user of {label}", "", quota.user_limit
+        yield "tenant", lambda: Reason("each_user_of", holder=label()), "", quota.user_limit
 
 
 def _key(spec: JobSpec, clusters: frozenset[str]) -> Hashable:
@@ -390,6 +395,6 @@ def _best_node(node: Node) -> Node:
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
-    names = ", ".join(sorted(known))
-    hint = f"available: {names}" if names else "none is visible to you"
-    return RejectedError(f"unknown {kind} {name!r}; {hint}", where=where or kind)
+    names = tuple(sorted(known))
+    hint = Reason("available", names=names) if names else Reason("none_visible")
+    return RejectedError(also(Reason("unknown_name", kind=kind, name=name), hint), where=where or kind)

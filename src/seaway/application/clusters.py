@@ -127,11 +127,11 @@ class ClusterRemoval:
             if Outcome.CONFLICT not in outcomes:
                 break
         else:
-            raise ConflictError(f"jobs of {cluster!r} were changed at the same time; try again")
+            raise ConflictError(Reason("jobs_changed_at_once", cluster=cluster))
         names = [row for row in self._store.cluster_names() if row.name == cluster]
         facts = [row for row in self._store.cluster_facts() if row.cluster == cluster]
         if not seen and not names and not facts:
-            raise UnknownError(f"cluster {cluster[:253]!r} not found, and no job has resources in it")
+            raise UnknownError(Reason("cluster_without_jobs", cluster=cluster[:253]))
         text = Reason("cluster_released", cluster=cluster, count=len(seen))
         event = Event(self._clock.now_ns(), "cluster_removed", text, actor)
         self._writer.require(Change(insert=[event], delete=[*names, *facts]))
@@ -142,9 +142,9 @@ class ClusterRemoval:
             fleet = self._controller.live.fleet
             met, there = fleet.met, cluster in fleet.clusters
         if not met:
-            raise UnavailableError("the list of clusters is not known yet", retry_after_s=5)
+            raise UnavailableError(Reason("clusters_unknown_yet"), retry_after_s=5)
         if there:
-            raise ConflictError(f"cluster {cluster!r} is in the fleet; drain it to remove its jobs")
+            raise ConflictError(Reason("cluster_in_fleet", cluster=cluster))
 
     def _changes(self, cluster: str, actor: str) -> dict[tuple[str, int], Change]:
         """Return the changes for each attempt with workloads or commands in the cluster."""

@@ -139,7 +139,7 @@ class Jobs:
                 return jobs, True
             if key and (found := await self.replayed(key, specs)):
                 return found, False
-        raise ConflictError("the job could not be stored; send it again")
+        raise ConflictError(Reason("job_not_stored"))
 
     async def replayed(self, key: SubmitKey, specs: Sequence[JobSpec]) -> list[JobRecord]:
         """Return the jobs of an already used key; none for a new key.
@@ -207,7 +207,7 @@ class Jobs:
 
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state is not JobState.SUSPENDED:
-                raise ConflictError(f"the job is {job.state.value}; only a suspended job can be resumed")
+                raise ConflictError(Reason("only_suspended_resume", state=job.state.value))
             why = reason or Reason("resumed", who=actor)
             after = moved(_started_again(job), JobState.HELD if job.awaits else JobState.QUEUED, why, now_ns)
             change = stepped(after, actor)
@@ -230,13 +230,13 @@ class Jobs:
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.spec.standby is None:
-                raise ConflictError("the job has no standby; set standby in its specification")
+                raise ConflictError(Reason("no_standby"))
             other = self._other(job)
             if other is None and job.spec.has_warm_standby:
-                raise ConflictError(f"the job has no standby yet: it is {job.state.value}: {job.reason}")
+                raise ConflictError(Reason("no_standby_yet", state=job.state.value, why=job.reason))
             active, standby = (other[0], job) if other and job.is_standby else (job, other[0] if other else None)
             if obstacle := self._obstacle(active, standby):
-                raise ConflictError(f"the standby cannot become active: {obstacle}")
+                raise ConflictError(Reason("standby_cannot_switch", why=obstacle))
             if standby:
                 leads, _, change = switched(active, standby, why, actor, now_ns)
                 return leads, change
@@ -258,9 +258,9 @@ class Jobs:
     def _renew(self, job_id: str, actor: str, version: int | None = None, *, event: bool = True) -> JobRecord:
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if not job.spec.lease_s:
-                raise ConflictError("the job has no lease; set lease in its specification")
+                raise ConflictError(Reason("no_lease"))
             if job.expires_ns is None or not job.state.placed:
-                raise ConflictError(f"the job is {job.state.value}; its lease begins when it runs")
+                raise ConflictError(Reason("lease_needs_run", state=job.state.value))
             return renewed(job, actor, now_ns, event=event)
 
         return self._take(job_id, version, step)
@@ -289,8 +289,7 @@ class Jobs:
 
         def step(job: JobRecord, _: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             if job.state not in RETRIED:
-                is_in = job.state.value
-                raise ConflictError(f"the job is {is_in}; only failed, cancelled and skipped jobs are retried")
+                raise ConflictError(Reason("only_failed_retried", state=job.state.value))
             array = self.find(job.array) if job.array else None
             after = _retried(job, said, now_ns)
             change = stepped(after, actor)
@@ -338,14 +337,14 @@ class Jobs:
         for _ in range(TRIES):
             job = self.find(job_id)
             if version is not None and job.version != version:
-                raise StaleError(f"the job is at version {job.version}, not {version}; read it again")
+                raise StaleError(Reason("changed_version", version=job.version, given=version))
             attempts = self._store.attempts(job_id)
             after, change = step(job, attempts[-1] if attempts else None, self._clock.now_ns())
             if not job.version and change:
                 change = self._started(after, change)
             if not change or self._writer.commit([change]) == [Outcome.STORED]:
                 return after
-        raise ConflictError("the job changes too fast; try again")
+        raise ConflictError(Reason("job_changes_fast"))
 
     def _other(self, job: JobRecord) -> Copy | None:
         """Return the other copy of a service with a warm standby; None without one."""
@@ -393,7 +392,7 @@ class Jobs:
             array = self._take(array.id, version, lambda job, _, now_ns: _again(job, tasks, actor, reason, now_ns))
             wanted, count, version = replace(wanted, before=tasks[-1].id), count + len(tasks), None
         if not count and not (array.state.final and array.unstarted):
-            raise ConflictError(f"no task of the array has failed; it is {array.state.value}")
+            raise ConflictError(Reason("no_task_failed", state=array.state.value))
         if not count:
             array = self._take(array.id, version, lambda job, _, now_ns: _again(job, [], actor, reason, now_ns))
         self._take(array.id, None, lambda job, _, now_ns: (job, self._with_followers(job, actor, now_ns)))
@@ -425,10 +424,10 @@ class Jobs:
         if used is None:
             return []
         if used.digest != key.digest:
-            raise ConflictError(f"the idempotency key {key.key!r} was used for another request")
+            raise ConflictError(Reason("key_of_other_request", key=key.key))
         found = [job for job in map(self._store.job, _ids_of(used.job_id, specs)) if job]
         if len(found) < len(specs):
-            raise ConflictError(f"the idempotency key {key.key!r} was used for a deleted job; use another")
+            raise ConflictError(Reason("key_of_deleted_job", key=key.key))
         return found
 
 
@@ -516,15 +515,15 @@ def require_order(specs: Sequence[JobSpec]) -> None:
     for at, spec in enumerate(specs):
         if several := next((each.job for each in spec.after if names[each.job] > 1), ""):
             where = f"jobs[{at}].after" if len(specs) > 1 else "after"
-            raise RejectedError(f"{names[several]} jobs of the request have the name {several!r}", where=where)
+            raise RejectedError(Reason("same_names", count=names[several], name=several), where=where)
     cycle = cycle_in({spec.name: [each.job for each in spec.after if each.job in names] for spec in specs})
     if cycle:
         at = next(at for at, spec in enumerate(specs) if spec.name == cycle[0])
         raise RejectedError(_cycle_text(cycle), where=f"jobs[{at}].after" if len(specs) > 1 else "after")
 
 
-def _cycle_text(jobs: Sequence[str]) -> str:
-    return f"no job of this cycle could ever start: {' → '.join(jobs)}, each after the next"
+def _cycle_text(jobs: Sequence[str]) -> Reason:
+    return Reason("cycle_of_jobs", way=" → ".join(jobs))
 
 
 def _reserved(spec: JobSpec) -> int:
@@ -614,18 +613,18 @@ def require_changeable(job: JobRecord, spec: JobSpec) -> None:
         If the change moves it to another tenant.
     """
     if job.state.final:
-        raise ConflictError(f"the job is {job.state.value}; a finished job cannot change; submit it again")
+        raise ConflictError(Reason("final_stays", state=job.state.value))
     if job.array:
-        raise ConflictError(f"the job is a task of an array; change the array {job.array}")
+        raise ConflictError(Reason("task_of_array", array=job.array))
     _require_same_tasks(job.spec, spec)
     if spec.tenant != job.spec.tenant:
-        raise RejectedError("a job stays with its tenant", where="tenant")
+        raise RejectedError(Reason("tenant_stays"), where="tenant")
     if spec.after != job.spec.after and job.state is not JobState.HELD:
-        raise ConflictError(f"the job is {job.state.value}; only a held job can get other predecessors")
+        raise ConflictError(Reason("only_held_get_predecessors", state=job.state.value))
 
 
 def _require_same_tasks(before: JobSpec, after: JobSpec) -> None:
     """Check that a change leaves the tasks of an array as they are, except for the limit of tasks at once."""
     was, now = before.array, after.array
     if (was is None) != (now is None) or (was and now and (was.indexes, was.matrix) != (now.indexes, now.matrix)):
-        raise RejectedError("cannot change, except for the number after %; submit another array", where="array")
+        raise RejectedError(Reason("array_stays"), where="array")

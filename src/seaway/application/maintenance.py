@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Retention, Store
 from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.domain.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +76,7 @@ def prune(store: Store, retention: Retention, now_ns: int) -> dict[str, int]:
     if oldest and oldest[0].at_ns < settled_ns - SETTLED_NS:
         recent = store.cluster_samples("", settled_ns - SETTLED_NS, 1)
         if not recent or recent[0].at_ns > settled_ns:
-            raise UnavailableError(
-                "no sample of the clusters is one to two days old: the clock jumped forward, or Seaway did not run. "
-                "Old records are removed once the clock has run for a day. Check the clock before that"
-            )
+            raise UnavailableError(Reason("no_old_sample"))
     return store.prune(retention, now_ns)
 
 

@@ -17,6 +17,7 @@ from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Notify, is_address, origin
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import require_name
 
 SECRET = "whsec_"
@@ -123,15 +124,15 @@ class Notifications:
             if why := self._mail_obstacle(address):
                 raise RejectedError(why, where=f"addresses[{at}]")
         if row.channel is not Channel.WEBHOOK and secret:
-            raise RejectedError("is for webhooks only", where="secret")
+            raise RejectedError(Reason("webhooks_only"), where="secret")
         with self._writer.setting_up:
             rows = self._store.notifications()
             before = next((each for each in rows if (each.tenant, each.name) == (row.tenant, row.name)), None)
             if meant is not None and not meant(before):
-                raise StaleError("the notification has changed; read it again")
+                raise StaleError(Reason("notification_changed"))
             self._require_names(row)
             if before is None and sum(each.tenant == row.tenant for each in rows) >= MAX_NOTIFICATIONS:
-                raise ConflictError(f"a tenant can have {MAX_NOTIFICATIONS} notifications; remove one")
+                raise ConflictError(Reason("notifications_full", most=MAX_NOTIFICATIONS))
             row, fresh = self._with_secret(row, before, secret)
             row = replace(row, created_by=actor, changed_ns=self._clock.now_ns())
             self._writer.require(Change(put=[row]))
@@ -139,10 +140,10 @@ class Notifications:
 
     def _require_names(self, row: Notification) -> None:
         if row.tenant and row.tenant not in {each.name for each in self._store.tenants()}:
-            raise RejectedError(f"unknown tenant {row.tenant!r}", where="tenant")
+            raise RejectedError(Reason("unknown_name", kind="tenant", name=row.tenant), where="tenant")
         queues = {each.name: each.tenant for each in self._store.queues()}
         if row.queue and (row.queue not in queues or queues[row.queue] not in ("", row.tenant or queues[row.queue])):
-            raise RejectedError(f"unknown queue {row.queue!r}", where="queue")
+            raise RejectedError(Reason("unknown_name", kind="queue", name=row.queue), where="queue")
 
     def _with_secret(self, row: Notification, before: Notification | None, secret: str) -> tuple[Notification, str]:
         """Return a notification with its encrypted secret, and a secret that was drawn."""
@@ -154,7 +155,7 @@ class Notifications:
                 if same and row.url == same.url:
                     return replace(row, sealed=same.sealed), ""
                 if row.url.rstrip("/") == origin(row.url).rstrip("/"):
-                    raise RejectedError("needs the whole URL, with its path", where="url")
+                    raise RejectedError(Reason("whole_url"), where="url")
                 return self._sealed(replace(row, url=origin(row.url)), row.url), ""
             case Channel.WEBHOOK:
                 if same and not secret:
@@ -187,7 +188,7 @@ class Notifications:
         with self._writer.setting_up:
             row = self._find(tenant, name)
             if meant is not None and not meant(row):
-                raise StaleError("the notification has changed; read it again")
+                raise StaleError(Reason("notification_changed"))
             self._writer.require(Change(delete=[row]))
         self._remove(self._all(tenant, name, None))
 
@@ -218,7 +219,7 @@ class Notifications:
         self._receiver(tenant, name)
         rows = self._dead(tenant, name)
         if missing := sorted({*ids} - {row.id for row in rows}):
-            raise UnknownError(f"dead letter {missing[0][:80]!r} not found")
+            raise UnknownError(Reason("not_found", kind="dead letter", name=missing[0][:80]))
         now_ns = self._clock.now_ns()
         chosen = [row for row in rows if not ids or row.id in ids]
         again = [
@@ -258,7 +259,7 @@ class Notifications:
         """
         row, key = self._receiver(tenant, name), (tenant, name)
         if key in self._testing:
-            raise ConflictError("a test of this notification is in progress; wait for its result")
+            raise ConflictError(Reason("test_in_progress"))
         now_ns = self._clock.now_ns()
         data = {"summary": f"test of notification {name}", "reason": "Seaway can send messages here.", "tenant": tenant}
         content = {"type": "test", "timestamp": moment(now_ns), "data": data}
@@ -295,7 +296,7 @@ class Notifications:
 
 
 def _unknown(name: str) -> UnknownError:
-    return UnknownError(f"notification {name[:63]!r} not found")
+    return UnknownError(Reason("not_found", kind="notification", name=name[:63]))
 
 
 def require_secret(secret: str) -> None:
@@ -310,7 +311,7 @@ def require_secret(secret: str) -> None:
     ----------
     Standard Webhooks 1.0.0, section "Signature scheme".
     """
-    text = f"must be {SECRET} and {SHORTEST_SECRET} to {LONGEST_SECRET} bytes in base64"
+    text = Reason("webhook_secret", prefix=SECRET, least=SHORTEST_SECRET, most=LONGEST_SECRET)
     try:
         size = len(b64decode(secret.removeprefix(SECRET), validate=True))
     except (Error, ValueError):

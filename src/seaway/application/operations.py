@@ -129,11 +129,12 @@ class Operations:
         with self._controller.lock:
             live = self._controller.live.fleet.clusters.get(cluster)
             nodes = {each.name for each in live.cluster.nodes} if live and live.cluster else set()
-            names = ", ".join(self._controller.live.fleet.clusters) or "none"
+            names = tuple(self._controller.live.fleet.clusters)
         if live is None:
-            raise UnknownError(f"cluster {cluster!r} not found; available: {names}", where="cluster")
+            missing = Reason("not_found", kind="cluster", name=cluster)
+            raise UnknownError(also(missing, Reason("available", names=names) if names else ""), where="cluster")
         if node and node not in nodes:
-            raise UnknownError(f"cluster {cluster!r} has no node {node!r}", where="node")
+            raise UnknownError(Reason("no_such_node", cluster=cluster, node=node), where="node")
 
     # Orphaned workloads.
 
@@ -158,7 +159,7 @@ class Operations:
         with self._controller.lock:
             orphans = dict(self._controller.live.fleet.clusters[cluster].orphans)
         if name and name not in orphans:
-            raise UnknownError(f"cluster {cluster!r} has no orphan {name!r}", where="name")
+            raise UnknownError(Reason("no_such_orphan", cluster=cluster, name=name), where="name")
         wanted = [name] if name else sorted(orphans)
         if wanted:
             names: str = ", ".join(wanted[:MAX_NAMED])
@@ -194,9 +195,9 @@ class Operations:
                 require_policy(self._controller.scheduler, name, field)
         require_options(queue, {each.name for each in self._store.queues()})
         if queue.pool not in {pool.name for pool in self._store.pools()}:
-            raise RejectedError(f"unknown pool {queue.pool!r}", where="pool")
+            raise RejectedError(Reason("unknown_name", kind="pool", name=queue.pool), where="pool")
         if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
-            raise RejectedError(f"unknown tenant {queue.tenant!r}", where="tenant")
+            raise RejectedError(Reason("unknown_name", kind="tenant", name=queue.tenant), where="tenant")
         self._controller.scheduler.readiness.wait(queue.policy_spec, queue.shadow)
         what = [Reason("of_policy", policy=policy_text(queue.policy_spec)), Reason("of_pool", pool=queue.pool)]
         if queue.shadow:
@@ -211,8 +212,8 @@ class Operations:
             _require_precondition(meant, queues, queue.name, "queue")
             check_tree(queue, queues)
             if queue.parent and queue.parent != next((each.parent for each in queues if each.name == queue.name), ""):
-                hint = "; a queue with children takes no jobs: wait until they end, or choose another parent"
-                self._require_unused(JobFilter(queue=queue.parent, array=None), f"queue {queue.parent!r}", hint)
+                hint = Reason("parents_take_no_jobs")
+                self._require_unused(JobFilter(queue=queue.parent, array=None), "queue", queue.parent, hint)
             self._require_policies(queue)
             self._require_shadowed(queue)
             self._store_with_event(Change(put=[queue]), "queue", text, actor)
@@ -225,8 +226,8 @@ class Operations:
             queue = _named(queues, name, "queue")
             _require_precondition(meant, [queue], name, "queue")
             if children := [each.name for each in queues if each.parent == name]:
-                raise ConflictError(f"queue {name!r} has the child {children[0]!r}; remove or move its children first")
-            self._require_unused(JobFilter(queue=name, array=None), f"queue {name!r}")
+                raise ConflictError(Reason("queue_has_child", name=name, child=children[0]))
+            self._require_unused(JobFilter(queue=name, array=None), "queue", name)
             self._require_unreserved("queue", name)
             _require_not_default(name, "queue")
             self._store_with_event(Change(delete=[queue]), "queue", Reason("queue_removed", name=name), actor)
@@ -254,7 +255,7 @@ class Operations:
             If another user changed the queue at the same time.
         """
         if not self._policy_exists(name):
-            raise UnknownError(f"policy {name[:63]!r} not found; upload it first")
+            raise UnknownError(Reason("policy_to_upload", name=name[:63]))
         there = _named(self._store.queues(), queue, "queue")
         if there.policy == name:
             return there, ""
@@ -271,7 +272,7 @@ class Operations:
             names = {name, *self.policies.profiles_with(name)}
             users = [queue.name for queue in self._store.queues() if names & {queue.policy, queue.shadow}]
             if users:
-                raise ConflictError(f"policy {name!r} is used by queue {users[0]!r}")
+                raise ConflictError(Reason("policy_in_use", name=name, queue=users[0]))
             self.policies.remove(name, actor, meant)
 
     def _require_shadowed(self, queue: Queue) -> None:
@@ -295,7 +296,7 @@ class Operations:
         for field in ("policy", "shadow"):
             name = getattr(queue, field)
             if name and not self._policy_exists(name):
-                raise RejectedError(f"policy {name!r} not found any more", where=field)
+                raise RejectedError(Reason("policy_gone", name=name), where=field)
 
     def put_pool(self, pool: Pool, actor: str, meant: Precondition | None = None) -> Pool:
         """Create or change a pool. Its clusters can join later. Raises `StaleError` as `put_queue` does."""
@@ -313,9 +314,9 @@ class Operations:
             _require_not_default(name, "pool")
             users = [queue.name for queue in self._store.queues() if queue.pool == name]
             if users:
-                raise ConflictError(f"pool {name!r} is used by queue {users[0]!r}")
+                raise ConflictError(Reason("pool_in_use", name=name, queue=users[0]))
             if quotas := [tenant.name for tenant in self._store.tenants() if name in tenant.quotas]:
-                raise ConflictError(f"pool {name!r} is part of a quota of tenant {quotas[0]!r}")
+                raise ConflictError(Reason("pool_in_quota", name=name, tenant=quotas[0]))
             self._store_with_event(Change(delete=[pool]), "pool", Reason("pool_removed", name=name), actor)
 
     # Advance reservations.
@@ -344,12 +345,12 @@ class Operations:
             for node in sorted(reservation.nodes) or [""]:
                 self._require_place(cluster, node)
         if reservation.ends_ns <= self._clock.now_ns():
-            raise RejectedError("is in the past", where="ends")
+            raise RejectedError(Reason("is_past"), where="ends")
         with self._writer.setting_up:
             for field, known in (("tenant", self._store.tenants()), ("queue", self._store.queues())):
                 name = getattr(reservation, field)
                 if name and name not in {each.name for each in known}:
-                    raise RejectedError(f"unknown {field} {name!r}", where=field)
+                    raise RejectedError(Reason("unknown_name", kind=field, name=name), where=field)
             with self._controller.lock:
                 self._controller.live.advance.require_room(reservation)
             _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
@@ -381,7 +382,7 @@ class Operations:
             _require_precondition(meant, self._store.tenants(), tenant.name, "tenant")
             pools = [pool.name for pool in self._store.pools()]
             for name in sorted(tenant.quotas.keys() - {*pools}):
-                raise RejectedError(f"unknown pool; available: {', '.join(sorted(pools))}", where=f"quotas.{name}")
+                raise RejectedError(Reason("unknown_pool", names=tuple(sorted(pools))), where=f"quotas.{name}")
             self._store_with_event(Change(put=[tenant]), "tenant", Reason("tenant_set", name=tenant.name), actor)
         return tenant
 
@@ -405,7 +406,7 @@ class Operations:
         _require_precondition(meant, [tenant], name, "tenant")
         _require_not_default(name, "tenant")
         self._require_ownerless(name)
-        self._require_unused(JobFilter(tenant=name, array=None), f"tenant {name!r}")
+        self._require_unused(JobFilter(tenant=name, array=None), "tenant", name)
         removed, left = self._remove_jobs(name)
         with self._writer.setting_up:  # no queue and no token of the tenant can be created now
             self._require_ownerless(name)
@@ -422,14 +423,14 @@ class Operations:
     def _require_unreserved(self, kind: str, name: str) -> None:
         """Check that no advance reservation is for a tenant or queue."""
         if held := [each.name for each in self._store.reservations() if getattr(each, kind) == name]:
-            raise ConflictError(f"reservation {held[0]!r} is for {kind} {name!r}")
+            raise ConflictError(Reason("reservation_is_for", reservation=held[0], kind=kind, name=name))
 
     def _require_ownerless(self, tenant: str) -> None:
         """Check that a tenant has no queue and no reservation."""
         self._require_unreserved("tenant", tenant)
         owned = [queue.name for queue in self._store.queues() if queue.tenant == tenant]
         if owned:
-            raise ConflictError(f"queue {owned[0]!r} belongs to tenant {tenant!r}")
+            raise ConflictError(Reason("queue_belongs", queue=owned[0], tenant=tenant))
 
     def _remove_jobs(self, tenant: str) -> tuple[int, Change]:
         """Remove the finished jobs of a tenant except the last batch; return the number and that batch's change."""
@@ -439,8 +440,7 @@ class Operations:
         removed, last = 0, Change()
         while jobs := self._store.jobs(wanted, AT_ONCE):
             if busy := [job.id for job in jobs if job.id in held]:
-                text = f"clusters are still removing workloads of {len(busy)} jobs of tenant {tenant!r}"
-                raise ConflictError(f"{text}, like {busy[0]}; try again later")
+                raise ConflictError(Reason("workloads_being_removed", count=len(busy), tenant=tenant, job=busy[0]))
             if last:
                 self._writer.require(last)
             last = Change(delete=[record for job in jobs for record in self._records_of(job)])
@@ -456,10 +456,10 @@ class Operations:
             yield from events
             after = events[-1].id
 
-    def _require_unused(self, wanted: JobFilter, what: str, hint: str = "") -> None:
+    def _require_unused(self, wanted: JobFilter, kind: str, name: str, hint: str = "") -> None:
         live = sum(count for state, count in self._store.count_jobs(wanted).items() if not state.final)
         if live:
-            raise ConflictError(f"{what} has {live} unfinished job{'s' if live > 1 else ''}{hint}")
+            raise ConflictError(also(Reason("has_unfinished", kind=kind, name=name, count=live), hint))
 
     def _store_with_event(self, change: Change, kind: str, reason: str, actor: str) -> None:
         change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))
@@ -497,7 +497,7 @@ def require_options(queue: Queue, queues: Collection[str]) -> None:
         with_options(queue.policy, queue.policy_options, PolicyOptions())
         mix = queue.policy_options.get("mix", queue.name)
         if mix not in {queue.name, *queues}:
-            raise RejectedError(f"unknown queue {mix!r}", where="mix")
+            raise RejectedError(Reason("unknown_name", kind="queue", name=mix), where="mix")
     except RejectedError as error:
         raise RejectedError(error.message, where=f"policy_options.{error.where}") from None
 

@@ -13,7 +13,7 @@ from seaway.application.records import EvaluationRecord, Event, PolicyRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, StaleError, UnknownError
 from seaway.domain.queues import Queue
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, also
 from seaway.learning.policies.check import check_speed, read_policy, try_in_subprocess
 from seaway.learning.policies.file import Level, PolicyFile, pack, unpack
 from seaway.learning.policies.library import Library, ShippedLibrary
@@ -178,7 +178,7 @@ class Policies:
         """
         for name in profiles:
             if name in self.names():
-                raise RejectedError(f"a trained policy {name!r} exists; rename the profile")
+                raise RejectedError(Reason("trained_policy_exists", name=name))
         self.profiles = profiles
 
     def profiles_with(self, name: str) -> list[str]:
@@ -215,7 +215,7 @@ class Policies:
         require_trusted(file, self._trusted)
         name = file.manifest.name
         if name in policy_names() or name in self._shipped.names() or name in self.profiles:
-            raise RejectedError(f"{name!r} is the name of a built-in policy; choose another name", where="name")
+            raise RejectedError(Reason("built_in_name", name=name), where="name")
         self._try_out(content)
         check_speed(file, self._stop_s)
         with self._changing:
@@ -223,9 +223,9 @@ class Policies:
             if there is not None and there.content == pack(file):
                 return self.look_up(name), False
             if there is not None and there.digest != file.digest:
-                raise ConflictError(f"another policy {name!r} exists; remove it first, or choose another name")
+                raise ConflictError(Reason("other_policy_exists", name=name))
             if there is None and len(self._records()) >= MOST:
-                raise ConflictError(f"there are {MOST} policies already; remove one first")
+                raise ConflictError(Reason("policies_full", most=MOST))
             record = PolicyRecord(name, file.digest, pack(file), actor, self._clock.now_ns())
             code = "policy_imported" if there is None else "policy_signed_again"
             text = Reason(code, name=name, algo=file.manifest.algo, level=file.manifest.level.value)
@@ -250,12 +250,12 @@ class Policies:
             record = self._records().get(name)
             if record is None:
                 if name in policy_names() or name in self._shipped.names():
-                    raise ConflictError(f"policy {name!r} is built in and cannot be removed")
+                    raise ConflictError(Reason("built_in_stays", name=name))
                 if name in self.profiles:
-                    raise ConflictError(f"policy {name!r} is a file in policies.profiles_dir; remove that, and restart")
-                raise UnknownError(f"trained policy {name!r} not found")
+                    raise ConflictError(Reason("profile_is_file", name=name))
+                raise UnknownError(Reason("not_found", kind="trained policy", name=name))
             if meant and not meant(self._reported(record)):
-                raise StaleError(f"the policy {name!r} has changed since you read it; read it again")
+                raise StaleError(Reason("changed_since", kind="policy", name=name))
             self._store_with_event(name, Change(delete=[record]), Reason("policy_removed", name=name), actor)
             del self._records()[name]
             self._files.pop(name, None)
@@ -275,7 +275,7 @@ class Policies:
             try:
                 file = read_policy(record.content)
             except RejectedError as error:
-                raise RejectedError(f"policy {record.name!r} cannot be used: {error.message}") from None
+                raise RejectedError(Reason("policy_unusable", name=record.name, why=error.message)) from None
             self._files[record.name] = (record, file)
         return file
 
@@ -335,16 +335,15 @@ class Gate:
         seen, fallbacks = self._seen(queue.name, profile.title)
         if seen >= self._shadow_jobs:
             return
-        missing = f"it decided {seen} of {self._shadow_jobs} jobs in its shadow, {self._shadow_jobs - seen} to go"
+        most = self._shadow_jobs
+        missing = Reason("decided_in_shadow", seen=seen, most=most, left=most - seen)
         if fallbacks:
-            missing += f" (for {fallbacks} more it had no answer, and the fallback decided; they do not count)"
-        following = f"make it the shadow: seaway policies activate {profile.name} --queue {queue.name} --shadow"
+            missing = Reason("decided_without_answers", what=missing, count=fallbacks)
+        following = Reason("make_it_shadow", policy=profile.name, queue=queue.name)
         if queue.shadow == profile.name:
-            following = f"let more jobs come, and check the comparison: seaway queues shadows {queue.name}"
-        raise ConflictError(
-            f"policy {profile.title} may not decide for queue {queue.name!r} yet: {missing} "
-            f"(policies.shadow_jobs); {following}"
-        )
+            following = Reason("let_jobs_come", queue=queue.name)
+        said = Reason("may_not_decide_yet", policy=profile.title, queue=queue.name, missing=missing)
+        raise ConflictError(also(said, following))
 
     def _seen(self, queue: str, title: str) -> tuple[int, int]:
         """Return the number of jobs that a shadow policy decided, up to the minimum, and of its fallbacks."""
@@ -378,7 +377,7 @@ class Evaluations:
         for each in self.retained():
             if each.name == name:
                 return each
-        raise UnknownError(f"evaluation {name[:63]!r} not found")
+        raise UnknownError(Reason("not_found", kind="evaluation", name=name[:63]))
 
     def keep(self, name: str, rows: str, actor: str) -> tuple[EvaluationRecord, bool]:
         """Store an evaluation. Storing the same evaluation again has no effect.
@@ -398,9 +397,9 @@ class Evaluations:
             if name in there and there[name].rows == rows:
                 return there[name], False
             if name in there:
-                raise ConflictError(f"another evaluation {name!r} exists; remove it first, or choose another name")
+                raise ConflictError(Reason("other_evaluation_exists", name=name))
             if len(there) >= MOST:
-                raise ConflictError(f"there are {MOST} evaluations already; remove one first")
+                raise ConflictError(Reason("evaluations_full", most=MOST))
             record = EvaluationRecord(name, rows, actor, self._clock.now_ns())
             self._store_with_event(Change(insert=[record]), Reason("evaluation_stored", name=name), actor)
         return record, True

@@ -8,6 +8,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import SavedFilter
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnknownError
+from seaway.domain.reasons import Reason
 
 MAX_FILTERS = 50
 """Maximum number of saved filters of a user."""
@@ -34,7 +35,7 @@ class SavedFilters:
         with self._writer.setting_up:
             known = {each.name for each in self._store.saved_filters(owner)}
             if name not in known and len(known) >= MAX_FILTERS:
-                raise ConflictError(f"you have {MAX_FILTERS} saved filters; delete one first")
+                raise ConflictError(Reason("filters_full", most=MAX_FILTERS))
             row = SavedFilter(owner, name, query, self._clock.now_ns())
             self._writer.require(Change(put=[row]))
         return row
@@ -49,5 +50,5 @@ class SavedFilters:
         """
         found = [each for each in self._store.saved_filters(owner) if each.name == name]
         if not found:
-            raise UnknownError(f"saved filter {name[:63]!r} not found")
+            raise UnknownError(Reason("not_found", kind="saved filter", name=name[:63]))
         self._writer.require(Change(delete=[*found]))

@@ -32,6 +32,7 @@ from seaway.application.records import (
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import ConflictError, RejectedError, UnauthenticatedError, UnavailableError, UnknownError
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import ARCHIVE
 from seaway.domain.units import size_text
 
@@ -130,15 +131,15 @@ class Workdirs:
         """
         require_digest(digest)
         if not 0 < len(content) <= PART_BYTES:
-            raise RejectedError(f"a part has 1 to {PART_BYTES:,} bytes, but this has {len(content):,}")
+            raise RejectedError(Reason("part_size", most=PART_BYTES, size=len(content)))
         if number * PART_BYTES >= self.limits.archive_bytes:
-            raise RejectedError(f"an archive has at most {size_text(self.limits.archive_bytes)}", where="number")
+            raise RejectedError(Reason("archive_part_size", most=size_text(self.limits.archive_bytes)), where="number")
         key, now_ns = (tenant, digest), self._clock.now_ns()
         with self._sending:
             if key in self._stored:
                 return
             if self.bucket:
-                raise ConflictError("archives are sent to a bucket: complete the archive to get its URL")
+                raise ConflictError(Reason("archives_to_bucket"))
             if number not in self._unfinished.get(key, ()):
                 self._make_room(tenant, len(content))
             part = WorkdirPart(tenant, digest, number, b64encode(content).decode(), now_ns)
@@ -160,8 +161,8 @@ class Workdirs:
         """
         require_digest(digest)
         if size_bytes > self.limits.archive_bytes:
-            said = f"the archive has {size_text(size_bytes)}, but may have {size_text(self.limits.archive_bytes)}"
-            raise RejectedError(f"{said}; list files to leave out in .seawayignore", where="size_bytes")
+            sizes = {"size": size_text(size_bytes), "most": size_text(self.limits.archive_bytes)}
+            raise RejectedError(Reason("archive_too_large", **sizes), where="size_bytes")
         key, now_ns = (tenant, digest), self._clock.now_ns()
         place = self.bucket.address if self.bucket else ""
         record = WorkdirRecord(tenant, digest, size_bytes, secrets.token_hex(32), actor, now_ns, now_ns, place)
@@ -229,7 +230,7 @@ class Workdirs:
         with self._lock:
             found = self._stored.get((tenant, digest))
         if found is None:
-            raise UnknownError(f"the archive {digest[:80]} is not stored; submit the job again with its folder")
+            raise UnknownError(Reason("archive_not_stored", digest=digest[:80]))
         return found
 
     def part(self, record: WorkdirRecord, number: int) -> bytes:
@@ -242,7 +243,7 @@ class Workdirs:
         """
         found = self._store.workdir_part(record.tenant, record.digest, number)
         if found is None:
-            raise UnknownError(f"part {number} of the archive {record.digest} is not stored")
+            raise UnknownError(Reason("part_not_stored", number=number, digest=record.digest))
         return b64decode(found.content)
 
     def token(self, deployment: Deployment) -> str:
@@ -274,7 +275,7 @@ class Workdirs:
                 right = f"{PREFIX}_{_signed(record, job_id, int(attempt))}"
                 if hmac.compare_digest(right.encode(), token.encode("utf-8", "surrogateescape")):
                     return self._caller(record, job_id, int(attempt))
-        raise UnauthenticatedError("invalid token: it is not for this archive, or the archive was removed")
+        raise UnauthenticatedError(Reason("archive_token_invalid"))
 
     def delete(self, tenant: str, digest: str) -> None:
         """Remove an archive that no unfinished job needs.
@@ -289,9 +290,7 @@ class Workdirs:
         with self._sending:
             record = self.record(tenant, digest)
             if (tenant, digest) in self.require_needed():
-                raise ConflictError(
-                    f"unfinished jobs of tenant {tenant!r} need the archive {digest}; cancel them first"
-                )
+                raise ConflictError(Reason("archive_in_use", tenant=tenant, digest=digest))
             self._remove(record)
 
     def collect(self) -> dict[str, int]:
@@ -350,11 +349,8 @@ class Workdirs:
                 self._remove(record)
                 if self.used_bytes(tenant) + size_bytes <= most:
                     return
-        said = f"the working directories of tenant {tenant!r} have {size_text(self.used_bytes(tenant))}"
-        raise ConflictError(
-            f"{said}, so that {size_text(size_bytes)} more exceed its quota of {size_text(most)}; "
-            "leave files out with .seawayignore, or wait until jobs end"
-        )
+        sizes = {"used": size_text(self.used_bytes(tenant)), "more": size_text(size_bytes), "most": size_text(most)}
+        raise ConflictError(Reason("archives_full", tenant=tenant, **sizes))
 
     def require_needed(self) -> Set[Key]:
         """Return the archives of unfinished jobs.
@@ -366,7 +362,7 @@ class Workdirs:
         """
         needed = self._needed()
         if needed is None:
-            raise UnavailableError("the control plane is starting", retry_after_s=1)
+            raise UnavailableError(Reason("control_plane_starts"), retry_after_s=1)
         return needed
 
     def _in_memory(self) -> list[WorkdirRecord]:
@@ -388,13 +384,13 @@ class Workdirs:
             self._remove_parts(*key, sorted(self._unfinished.get(key, ())))
             with self._lock:
                 self._unfinished.pop(key, None)
-            raise RejectedError("the parts do not have this digest and size; send them again", where="digest")
+            raise RejectedError(Reason("parts_do_not_match"), where="digest")
 
     def _caller(self, record: WorkdirRecord, job_id: str, attempt: int) -> Caller:
         job = self._store.job(job_id)
         known = job is not None and (job.spec.tenant, job.spec.runtime.workdir) == (record.tenant, record.digest)
         if job is None or not known or job.state.final or job.attempt != attempt:
-            raise UnauthenticatedError("the token is not valid any more: the attempt of its job ended")
+            raise UnauthenticatedError(Reason("archive_token_ended"))
         return Caller(f"job {job_id}", Role.USER, record.tenant)
 
     def _remove(self, record: WorkdirRecord) -> None:
@@ -412,7 +408,7 @@ class Workdirs:
 
     def _write(self, change: Change) -> None:
         if self._writer is None:
-            raise UnavailableError("the control plane is starting", retry_after_s=1)
+            raise UnavailableError(Reason("control_plane_starts"), retry_after_s=1)
         self._writer.require(change)
 
 
@@ -425,7 +421,7 @@ def require_digest(digest: str) -> None:
         If it is invalid.
     """
     if not ARCHIVE.fullmatch(digest):
-        raise RejectedError("must be sha256: and 64 hexadecimal digits", where="digest")
+        raise RejectedError(Reason("use_digest"), where="digest")
 
 
 def _object(tenant: str, digest: str) -> str:

@@ -21,7 +21,7 @@ from seaway.application.histogram import Timing
 from seaway.application.ports.store import Store
 from seaway.application.records import AuditEntry, Event
 from seaway.domain.errors import ConflictError, SupersededError, UnavailableError
-from seaway.domain.reasons import reason_of
+from seaway.domain.reasons import Reason, reason_of
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ class Writer:
             If another change of a row came first.
         """
         if self.commit([change]) != [Outcome.STORED]:
-            raise ConflictError("concurrent change; read the object again and retry")
+            raise ConflictError(Reason("changed_at_once"))
 
     async def stored_soon(self, change: Change) -> Outcome:
         """Store one change without blocking the event loop."""
@@ -202,9 +202,9 @@ class Writer:
     def _bring(self, changes: Sequence[Change], waiter: _Waiter) -> None:
         with self._some:
             if self._stopping:
-                raise UnavailableError("Seaway is shutting down")
+                raise UnavailableError(Reason("seaway_stops"))
             if len(self._waiting) >= MAX_WAITING:
-                raise UnavailableError("too many changes wait to be stored", retry_after_s=1)
+                raise UnavailableError(Reason("store_overloaded"), retry_after_s=1)
             self._waiting.append((changes, waiter))
             self._some.notify()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seaway.application.clusters import ClusterNames
 from seaway.bootstrap import cluster_checks
@@ -18,12 +18,16 @@ from seaway.bootstrap.clusters import KUBECONFIGS
 from seaway.bootstrap.data import clusters_driven
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason, reason_of, replaced
 
 if TYPE_CHECKING:
     pass
 
 MAX_S = 120.0
 """Timeout of one query, seconds. The caller gives up earlier, and names the part that does not respond."""
+
+OPTIONS: Mapping[str, Any] = {"option": "--name", "replace": "--replace"}
+"""Names of options in errors."""
 
 KNOWN = ".names.json"
 """File next to the kubeconfigs with the names of all clusters that ever joined, by identity."""
@@ -82,7 +86,7 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
     context = context or current_context(kubeconfig)
     asked, name = name, name or cluster_name(context)
     if cluster_name(name) != name:
-        raise RejectedError(f"{name!r} is not a valid cluster name; {cluster_name(name)!r} is valid", where="name")
+        raise RejectedError(Reason("cluster_name_invalid", name=name, valid=cluster_name(name)), where="name")
     folder, driven = data / KUBECONFIGS, clusters_driven(data)
     seen, problems, uid = _look(minified(kubeconfig, context, name), name, kubeconfig) if look else (None, (), "")
     known = known_names(data)
@@ -90,7 +94,7 @@ def join(kubeconfig: Path, context: str, name: str, data: Path, *, look: bool = 
         name = _known_name(uid, name, asked, known, set(joined(data)), replace=replace)
     file = folder / f"{name}.yaml"
     if file.exists() and not replace:
-        says = f"a cluster {name!r} exists already, see {file}; choose another --name, or --replace its kubeconfig"
+        says = Reason("cluster_file_exists", name=name, file=str(file), **OPTIONS)
         raise RejectedError(says, where="name")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if uid and known.get(uid) != name:
@@ -117,17 +121,14 @@ def _known_name(uid: str, name: str, asked: str, known: Mapping[str, str], there
     before = known.get(uid, "")
     if before and before != name:
         if before in there:
-            says = f"it is joined already, as {before!r}; choose that --name to --replace its kubeconfig"
+            says = Reason("joined_already", before=before, **OPTIONS)
             raise RejectedError(says, where="name")
         if asked:
-            says = f"it was joined before as {before!r} and keeps that name, under which its jobs are stored"
+            says = Reason("joined_before_as", before=before)
             raise RejectedError(says, where="name")
         return before
     if not before and name in known.values() and not (replace and name not in there):
-        says = (
-            f"{name!r} is another cluster, whose jobs are stored under that name; choose another --name, or if it is "
-        )
-        says += f"not used any more, leave it, remove it (seaway cluster delete {name}), and --replace it"
+        says = Reason("other_cluster_of_name", name=name, **OPTIONS)
         raise RejectedError(says, where="name")
     return name
 
@@ -175,7 +176,7 @@ def _look(text: str, name: str, kubeconfig: Path) -> tuple[Cluster, tuple[str, .
             refuse_karmada(file, name, str(kubeconfig.absolute()))
             return _see(Path(folder))
         except UnavailableError as error:  # name the file of the user, not the temporary one
-            raise UnavailableError(str(error).replace(str(file), str(kubeconfig))) from None
+            raise UnavailableError(replaced(reason_of(error), str(file), str(kubeconfig))) from None
 
 
 def refuse_karmada(file: Path, name: str, kubeconfig: str) -> None:

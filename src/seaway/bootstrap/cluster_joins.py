@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ OF_CLUSTER = ("certificate-authority",)
 FLATTEN = "kubectl config view --raw --minify --flatten"
 """Command that prints a kubeconfig with one context and without references to files."""
 
-NAME = "the kubeconfig"
+NAME = Reason("the_kubeconfig")
 """Name of an uploaded kubeconfig in messages."""
 
 JOINED_LATER = (
@@ -164,7 +165,7 @@ class ClusterJoins:
         for each in self.joins():
             if each.id == join_id:
                 return each
-        raise UnknownError("this join does not exist any more; begin another one")
+        raise UnknownError(Reason("join_gone"))
 
     def begin(self, kubeconfig: str, context: str, by: str) -> ClusterJoin:
         """Begin to check a kubeconfig.
@@ -190,7 +191,7 @@ class ClusterJoins:
             As `begin`, and if the manifests would not fit the settings.
         """
         if self._settings.namespace != ClusterSettings().namespace:
-            said = "the manifests are for the default of clusters.namespace: change them, and upload a kubeconfig"
+            said = Reason("manifests_default")
             raise ConflictError(said)
         made = self._make(by)
         made.token_id, secret = self._access.lend(f"join-{made.id}", by, JOIN_S)
@@ -201,7 +202,7 @@ class ClusterJoins:
         """Check the kubeconfig that a command sent; raises as `begin`."""
         found = self.find(join_id)
         if found.stage is not Stage.INVITED:
-            raise ConflictError("this join has a kubeconfig already")
+            raise ConflictError(Reason("kubeconfig_received"))
         self._check(found, kubeconfig, "")
         self._access.take_back(found.token_id)
         return found
@@ -232,7 +233,7 @@ class ClusterJoins:
         """
         found = self.find(join_id)
         if found.stage is not Stage.CHECKED:
-            raise ConflictError("the checks have not ended; wait for them")
+            raise ConflictError(Reason("checks_running"))
         assert self._data is not None
         with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
             file = Path(folder) / "kubeconfig"
@@ -260,14 +261,14 @@ class ClusterJoins:
             If it was not joined here.
         """
         if self._data is None or name not in joined(self._data):
-            raise UnknownError(f"cluster {name[:253]!r} was not joined on this server")
+            raise UnknownError(Reason("cluster_not_joined", name=name[:253]))
         leave(name, self._data)
 
     def _make(self, by: str) -> ClusterJoin:
         if why := self.obstacle():
             raise ConflictError(why)
         if len(self.joins()) >= MAX_JOINS:
-            raise ConflictError(f"{MAX_JOINS} joins are in progress; complete or discard one")
+            raise ConflictError(Reason("joins_full", most=MAX_JOINS))
         return ClusterJoin(secrets.token_hex(8), by, self._clock.now_ns() + JOIN_S * 10**9)
 
     def _add(self, made: ClusterJoin) -> None:
@@ -342,7 +343,9 @@ def self_contained(text: str, context: str) -> tuple[str, str, str]:
     )
 
     if len(text.encode()) > LARGEST_KUBECONFIG:
-        raise RejectedError(f"has more than {LARGEST_KUBECONFIG // 1024} KiB; try {FLATTEN}", where="kubeconfig")
+        raise RejectedError(
+            Reason("kubeconfig_too_large", most=LARGEST_KUBECONFIG // 1024, command=FLATTEN), where="kubeconfig"
+        )
     with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
         file = Path(folder) / "kubeconfig"
         write_private(file, text)
@@ -355,7 +358,7 @@ def self_contained(text: str, context: str) -> tuple[str, str, str]:
             name = cluster_name(chosen)
             return minified(file, chosen, name), name, str(cluster.get("server", ""))
         except RejectedError as error:
-            message = error.message.replace(str(file), NAME)
+            message = replaced(error.message, str(file), NAME)
             raise RejectedError(message, where="kubeconfig") from None
 
 
@@ -364,17 +367,14 @@ def _require_no_programs(user: dict[str, Any]) -> None:
     plugin = user.get("exec")
     if plugin is not None or user.get("auth-provider") is not None:
         command = str(plugin.get("command", "")) if isinstance(plugin, dict) else "an auth-provider"
-        raise RejectedError(
-            f"gets its credentials from a program ({command[:60]}), which a server does not run for an uploaded file. "
-            "Use the command for kubectl instead, which creates a service account, or a kubeconfig with a token"
-        )
+        raise RejectedError(Reason("kubeconfig_runs_program", command=command[:60]))
 
 
 def _require_no_files(user: dict[str, Any], cluster: dict[str, Any]) -> None:
     """Reject references to files, which would be those of the server."""
     found = [name for entry, names in ((user, OF_USER), (cluster, OF_CLUSTER)) for name in names if entry.get(name)]
     if found:
-        said = f"refers to a file of your machine ({', '.join(found)}); upload the output of: {FLATTEN}"
+        said = Reason("kubeconfig_has_files", names=tuple(found), command=FLATTEN)
         raise RejectedError(said)
 
 
@@ -394,8 +394,11 @@ def _expiry(kubeconfig: str) -> Findings:
 
 def _renamed(error: SeawayError, file: Path) -> SeawayError:
     """Return an error that does not name a temporary file, nor options of the command line."""
-    said = re.sub(r"--(name|replace)\b", r"\1", str(error).replace(str(file), NAME))
+
+    def renamed(text: str) -> str:
+        return reduce(lambda said, pair: replaced(said, *pair), renames, text)
+
+    renames = ((str(file), NAME), ("--name", "name"), ("--replace", "replace"))
     if isinstance(error, RejectedError):
-        message = re.sub(r"--(name|replace)\b", r"\1", error.message.replace(str(file), NAME))
-        return RejectedError(message, where=error.where)
-    return type(error)(said)
+        return RejectedError(renamed(error.message), where=error.where)
+    return type(error)(renamed(reason_of(error)))

@@ -30,7 +30,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
-from seaway.domain.reasons import received
+from seaway.domain.reasons import Reason, received
 
 if TYPE_CHECKING:
     import ssl
@@ -372,10 +372,10 @@ def unreachable(server: str, error: httpx.TransportError) -> UnavailableError:
     import httpx
 
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return UnavailableError(f"{server} cannot be reached: {_plain(error)}; is `seaway up` running there?")
+        return UnavailableError(Reason("server_unreachable", server=server, error=_plain(error)))
     if isinstance(error, httpx.TimeoutException):
-        return UnavailableError(f"{server} does not answer in time")
-    return UnavailableError(f"the connection to {server} broke: {_plain(error)}")
+        return UnavailableError(Reason("server_late", server=server))
+    return UnavailableError(Reason("connection_broke", server=server, why=_plain(error)))
 
 
 def _plain(error: Exception) -> str:

@@ -22,6 +22,7 @@ from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.reasons import Reason
 from seaway.domain.units import GPU_FORM, LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
 
 Amounts = Mapping[str, int]
@@ -45,7 +46,7 @@ MAX_GPU_WEIGHT = 1000
 def _whole_number(value: object, *, where: str = "") -> int:
     text = str(value).strip()
     if isinstance(value, bool) or not text.isdecimal():
-        raise RejectedError(f"{value!r} is not a whole number", where=where)
+        raise RejectedError(Reason("not_a_whole_number", value=repr(value)), where=where)
     return int(text)
 
 
@@ -78,12 +79,10 @@ def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, 
         model = name.removeprefix(MODEL_PREFIX) if name.startswith(MODEL_PREFIX) else ""
         parser = _PARSERS.get(GPUS if model else name)
         if parser is None:
-            raise RejectedError(
-                f"unknown resource; use {', '.join(RESOURCES)}, {JOBS} or gpus/MODEL, as in gpus/A100", where=at
-            )
+            raise RejectedError(Reason("unknown_resource", names=RESOURCES, jobs=JOBS), where=at)
         resource = model_resource(model) if model else name
         if resource in amounts:
-            raise RejectedError("is given twice: models are compared without case", where=at)
+            raise RejectedError(Reason("model_given_twice"), where=at)
         amounts[resource] = parser(value, where=at)
     return amounts
 
@@ -100,9 +99,9 @@ def split_amounts(text: str, *, where: str = "") -> dict[str, str]:
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, amount = (each.strip() for each in part.partition("="))
         if not (name and amount):
-            raise RejectedError(f"{part!r} is not valid; use RESOURCE=AMOUNT, like gpus=16 or memory=2TB", where=where)
+            raise RejectedError(Reason("use_amounts", part=part), where=where)
         if name in amounts:
-            raise RejectedError(f"{name} is given twice", where=where)
+            raise RejectedError(Reason("given_twice", name=name), where=where)
         amounts[name] = amount
     return amounts
 
@@ -122,7 +121,7 @@ def parse_gpu_weights(text: str, *, where: str) -> dict[str, float]:
         except ValueError:
             weight = 0.0
         if not 0 < weight <= MAX_GPU_WEIGHT:
-            why = f"the weight of {model} is {given!r}; use a number above 0 and at most {MAX_GPU_WEIGHT}"
+            why = Reason("gpu_weight", model=model, value=given, most=MAX_GPU_WEIGHT)
             raise RejectedError(why, where=where)
         weights[model_resource(model)] = weight
     return weights
@@ -283,11 +282,14 @@ def require_bounds(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
     """
     checked(limit, f"{where}limit")
     if JOBS in guarantee:
-        raise RejectedError("jobs can be limited, but not guaranteed", where=f"{where}guarantee.{JOBS}")
+        raise RejectedError(Reason("jobs_not_guaranteed"), where=f"{where}guarantee.{JOBS}")
     for name in exceeded(checked(guarantee, f"{where}guarantee"), limit):
         raise RejectedError(
-            f"guarantees {resource_text(name, guarantee[name])}, more than its limit of "
-            f"{resource_text(name, limit[name])}",
+            Reason(
+                "guarantee_beyond_limit",
+                guarantee=resource_text(name, guarantee[name]),
+                limit=resource_text(name, limit[name]),
+            ),
             where=f"{where}guarantee.{name}",
         )
 
@@ -306,11 +308,10 @@ def require_models(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
         If they are more.
     """
     of_models = gpus_of_models(guarantee)
-    for kind, bound in (("guarantee", guarantee), ("limit", limit)):
+    for code, bound in (("models_beyond_guarantee", guarantee), ("models_beyond_limit", limit)):
         if of_models > bound.get(GPUS, of_models):
             raise RejectedError(
-                f"guarantees {resource_text(GPUS, of_models)} of single models, more than its {kind} of "
-                f"{resource_text(GPUS, bound[GPUS])}",
+                Reason(code, models=resource_text(GPUS, of_models), gpus=resource_text(GPUS, bound[GPUS])),
                 where=f"{where}guarantee.{GPUS}",
             )
 
@@ -325,5 +326,5 @@ def checked(amounts: Amounts, where: str) -> Amounts:
     """
     for name, amount in amounts.items():
         if not 0 <= amount <= LARGEST:
-            raise RejectedError(f"is {amount}, but must be between 0 and {LARGEST}", where=f"{where}.{name}")
+            raise RejectedError(Reason("not_between", value=amount, least=0, most=LARGEST), where=f"{where}.{name}")
     return amounts

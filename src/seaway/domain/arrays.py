@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import prod
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also
 
 MAX_INDEX = 999_999
 
@@ -16,7 +17,6 @@ Ranges = tuple[range, ...]
 """Indexes in order, none twice."""
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-_FORM = "use indexes like 0-99, 1,3,5 or 0-90:10, and %N for at most N tasks at once, like 0-99%5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,15 @@ def task_array(text: str, matrix: tuple[tuple[str, tuple[str, ...]], ...] = ()) 
     """
     written, percent, most = text.partition("%")
     if percent and not (most.isascii() and most.isdigit() and 0 < int(most[:9]) <= MAX_INDEX):
-        raise RejectedError(f"has no number above 0 after %; {_FORM}", where="array")
+        raise RejectedError(also(Reason("no_number_after_percent"), Reason("use_indexes")), where="array")
     count = prod(len(values) for _, values in matrix)
     if matrix and count > MAX_INDEX + 1:
-        raise RejectedError(f"has {count:,} combinations, but an array has at most {MAX_INDEX + 1:,}", where="matrix")
+        raise RejectedError(Reason("combinations_too_many", count=count, most=MAX_INDEX + 1), where="matrix")
     if not written and matrix:
         written = f"0-{count - 1}"
     ranges = parse_indexes(written)
     if matrix and ranges[-1][-1] >= count:
-        raise RejectedError(f"has the index {ranges[-1][-1]}, but the matrix has {count:,} combinations", where="array")
+        raise RejectedError(Reason("index_beyond_matrix", index=ranges[-1][-1], count=count), where="array")
     return TaskArray(indexes_text(ranges), int(most) if percent else 0, matrix)
 
 
@@ -99,18 +99,18 @@ def parse_indexes(text: str) -> Ranges:
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise RejectedError(f"is {text[:60]!r}; {_FORM}", where="array")
+            raise RejectedError(also(Reason("is_value", value=text[:60]), Reason("use_indexes")), where="array")
         first = int(match[1])
         last, step = int(match[2] or first), int(match[3] or 1)
         if last < first or not step:
-            raise RejectedError(f"has the empty range {part!r}; {_FORM}", where="array")
+            raise RejectedError(also(Reason("empty_range", part=part), Reason("use_indexes")), where="array")
         found.append(range(first, last + 1, step))
     found.sort(key=lambda each: each[0])
     for before, after in pairwise(found):
         if after[0] <= before[-1]:
-            raise RejectedError(f"has ranges that overlap at {after[0]}; write each index once", where="array")
+            raise RejectedError(Reason("ranges_overlap", index=after[0]), where="array")
     if found[-1][-1] > MAX_INDEX:
-        raise RejectedError(f"has the index {found[-1][-1]:,}, but the largest is {MAX_INDEX:,}", where="array")
+        raise RejectedError(Reason("index_too_large", index=found[-1][-1], most=MAX_INDEX), where="array")
     return tuple(found)
 
 

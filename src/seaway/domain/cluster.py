@@ -12,6 +12,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.facts import NO_FACTS, Facts
 from seaway.domain.network import Gateway, Link
 from seaway.domain.node import Node
+from seaway.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,13 @@ class Fleet:
         known = {gateway.name for gateway in self.gateways}
         for cluster in self.clusters:
             if cluster.gateway and cluster.gateway not in known:
-                raise RejectedError(f"cluster {cluster.name!r} names the unknown gateway {cluster.gateway!r}")
+                raise RejectedError(Reason("cluster_unknown_gateway", name=cluster.name, gateway=cluster.gateway))
         for link in self.links:
             for end in (link.source, link.target):
                 if end not in known:
-                    raise RejectedError(f"link {link.source!r} to {link.target!r} names the unknown gateway {end!r}")
+                    raise RejectedError(
+                        Reason("link_unknown_gateway", source=link.source, target=link.target, gateway=end)
+                    )
 
     @property
     def devices(self) -> Iterable[Device]:
@@ -156,4 +159,4 @@ class Fleet:
 def _only_once(kind: str, names: Iterable[str]) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise RejectedError(f"{kind} {twice[0]!r} appears more than once")
+        raise RejectedError(Reason("appears_twice", kind=kind, name=twice[0]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 WHOLE_DEVICE_MILLI = 1000
 """Cores of one unscaled device in thousandths, which are 100 percent points in HAMi."""
@@ -71,7 +72,7 @@ class MigProfile:
     def __post_init__(self) -> None:
         """Reject an instance that exceeds eight memory slices."""
         if not self.starts or min(self.starts) < 0 or max(self.starts) + self.size > 8 or self.size < 1:
-            raise RejectedError(f"MIG profile {self.name!r}: placements must be within memory slices 0-7")
+            raise RejectedError(Reason("mig_placements", name=self.name))
 
     @property
     def from_the_top(self) -> bool:
@@ -161,11 +162,11 @@ class Device:
             ("index", self.index),
         ):
             if value < 0:
-                raise RejectedError(f"device {self.uuid!r}: {field} is {value}, but may not be negative")
+                raise RejectedError(Reason("device_negative", uuid=self.uuid, field=field, value=value))
         if not 1 <= self.core_steps <= WHOLE_DEVICE_MILLI or self.memory_step_mib < 1:
-            raise RejectedError(f"device {self.uuid!r}: cores come in 1 to {WHOLE_DEVICE_MILLI} steps, memory in MiB")
+            raise RejectedError(Reason("device_cores", uuid=self.uuid, most=WHOLE_DEVICE_MILLI))
         if self.mode is DeviceMode.MIG and not self.mig_profiles:
-            raise RejectedError(f"device {self.uuid!r} is in MIG mode but names no MIG profile")
+            raise RejectedError(Reason("device_without_profile", uuid=self.uuid))
 
     def mig_profile(self, name: str) -> MigProfile | None:
         """Return the profile of a name that pods can request; None if the device has none.

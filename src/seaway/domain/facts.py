@@ -11,6 +11,7 @@ from math import asin, cos, isfinite, radians, sin, sqrt
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.node import Node
+from seaway.domain.reasons import Reason
 
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth, kilometres."""
@@ -39,7 +40,9 @@ class Location:
         """Check the ranges."""
         for name, value, most in (("latitude", self.latitude, 90), ("longitude", self.longitude, 180)):
             if not isfinite(value) or abs(value) > most:
-                raise RejectedError(f"{name} {value} is not from -{most} to {most}", where="location")
+                raise RejectedError(
+                    Reason("location_out_of_range", name=name, value=value, most=most), where="location"
+                )
 
     def distance_km(self, other: Location) -> float:
         """Return the great-circle distance to another point, by the haversine formula.
@@ -65,7 +68,7 @@ def location_of(text: str) -> Location:
     try:
         latitude, longitude = map(float, text.split(","))
     except ValueError:
-        message = f"{text[:60]!r} is not a latitude and a longitude like 52.52,13.40"
+        message = Reason("use_location", value=text[:60])
         raise RejectedError(message, where="location") from None
     return Location(latitude, longitude)
 
@@ -108,7 +111,7 @@ class Facts:
         """Reject prices out of range."""
         for micros in (*self.prices.values(), *self.spot_prices.values()):
             if not 0 <= micros <= MAX_MICROPRICE:
-                raise RejectedError(f"a price is from 0 to {MAX_MICROPRICE // 10**6:,}")
+                raise RejectedError(Reason("price_out_of_range", most=MAX_MICROPRICE // 10**6))
 
     def over(self, other: Facts) -> Facts:
         """Return these facts, with those of `other` where these are unknown.

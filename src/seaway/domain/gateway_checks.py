@@ -14,6 +14,7 @@ from itertools import combinations
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateway_paths import MIN_MTU, abbreviated, overhead, path_problems
 from seaway.domain.gateways import MAIN_TABLE, Behaviour, GatewayConfig, Method, NetworkConfig, Prefix, Sid
+from seaway.domain.reasons import Reason, both
 
 PrefixProblems = Iterator[RejectedError]
 
@@ -34,7 +35,8 @@ def _duplicate_prefixes(config: NetworkConfig) -> PrefixProblems:
                 continue
             if other is gateway or not _of_one_cluster(other, gateway):
                 yield RejectedError(
-                    f"{prefix} is behind {other.name} already", where=f"gateways[{at}].prefixes[{number}]"
+                    Reason("prefix_taken", prefix=str(prefix), name=other.name),
+                    where=f"gateways[{at}].prefixes[{number}]",
                 )
 
 
@@ -62,8 +64,7 @@ def _overlapping_prefixes(config: NetworkConfig) -> PrefixProblems:
         if wider:
             outer, other = wider[-1]
             yield RejectedError(
-                f"{prefix} is within {outer}, which is behind {other.name}: {other.name} would send packets for its "
-                f"own network to {gateway.name}; name disjoint networks",
+                Reason("prefix_within", prefix=str(prefix), outer=str(outer), name=other.name, gateway=gateway.name),
                 where=f"gateways[{at}].prefixes[{number}]",
             )
         around.append((prefix, gateway))
@@ -87,13 +88,12 @@ def _taking(config: NetworkConfig) -> PrefixProblems:
                 continue  # the network between gateways is IPv6
             first, last = prefix.network_address, prefix.broadcast_address
             near = locators[max(bisect_right(starts, first) - 1, 0) : bisect_right(starts, last)]
-            taken = [f"the locator of {name}" for locator, name in near if prefix.overlaps(locator)]
+            taken = [Reason("locator_of", name=name) for locator, name in near if prefix.overlaps(locator)]
             within = addresses[bisect_left(points, first) : bisect_right(points, last)]
-            taken += [f"the address of {name}" for _, name in within]
+            taken += [Reason("address_of", name=name) for _, name in within]
             if taken:
                 yield RejectedError(
-                    f"{prefix} contains {' and '.join(taken[:3])}: packets to them would be encapsulated as "
-                    "well, and lost; name only the networks behind the gateway",
+                    Reason("prefix_contains", prefix=str(prefix), names=both(*taken[:3])),
                     where=f"gateways[{at}].prefixes[{number}]",
                 )
 
@@ -116,7 +116,7 @@ def problems(config: NetworkConfig) -> tuple[RejectedError, ...]:
         found += _gateway(gateway, f"gateways[{at}]")
     found += path_problems(config)
     if config.probe.timeout_s > config.probe.interval_s:
-        found.append(RejectedError("is longer than a round: answers could miss the next round", where="probe.timeout"))
+        found.append(RejectedError(Reason("timeout_beyond_round"), where="probe.timeout"))
     return tuple(found)
 
 
@@ -132,10 +132,9 @@ def _duplicate_gateways(config: NetworkConfig) -> Problems:
         for at, gateway in enumerate(config.gateways):
             other = first.setdefault(value(gateway), gateway)
             if value(gateway) and other is not gateway:
-                shown = f"another gateway has the {field} {value(gateway)}"
-                yield RejectedError(
-                    shown if field == "name" else f"{shown} too: {other.name}", where=f"gateways[{at}].{field}"
-                )
+                same = {} if field == "name" else {"gateway": other.name}
+                said = Reason(f"same_{field}", value=str(value(gateway)), **same)
+                yield RejectedError(said, where=f"gateways[{at}].{field}")
     yield from _duplicate_sids(config)
 
 
@@ -146,10 +145,10 @@ def _duplicate_sids(config: NetworkConfig) -> Problems:
         for number, sid in enumerate(gateway.sids):
             where = f"gateways[{at}].sids[{number}].sid"
             if sid.address in first:
-                yield RejectedError(f"{sid.address} is a SID of {first[sid.address]} already", where=where)
+                yield RejectedError(Reason("sid_taken", address=str(sid.address), name=first[sid.address]), where=where)
             elif sid.address in addresses:
                 yield RejectedError(
-                    f"{sid.address} is the address of {addresses[sid.address]}, which receives all packets to it",
+                    Reason("sid_is_address", address=str(sid.address), name=addresses[sid.address]),
                     where=where,
                 )
             first.setdefault(sid.address, gateway.name)
@@ -165,8 +164,13 @@ def _versions(config: NetworkConfig) -> Problems:
     for at, gateway in enumerate(config.gateways):
         if gateway.address.version != usual:
             yield RejectedError(
-                f"{gateway.address} is IPv{gateway.address.version}, so that it and {most} cannot reach each other: "
-                f"give it an IPv{usual} address as they have",
+                Reason(
+                    "ip_version_differs",
+                    address=str(gateway.address),
+                    version=gateway.address.version,
+                    names=most,
+                    usual=usual,
+                ),
                 where=f"gateways[{at}].address",
             )
 
@@ -176,20 +180,22 @@ def _overlaps(config: NetworkConfig) -> Problems:
     located = [(at, each, each.locator) for at, each in enumerate(config.gateways) if each.locator is not None]
     for (_, one, its), (at, _, locator) in combinations(located, 2):
         if its.overlaps(locator):
-            yield RejectedError(f"{locator} overlaps {its}, the locator of {one.name}", where=f"gateways[{at}].locator")
+            yield RejectedError(
+                Reason("locators_overlap", locator=str(locator), other=str(its), name=one.name),
+                where=f"gateways[{at}].locator",
+            )
     yield from prefix_problems(config)
 
 
 def _gateway(gateway: GatewayConfig, where: str) -> Problems:
     if bool(gateway.cluster) == bool(gateway.site):
-        yield RejectedError("must belong to a cluster or to a site: set one of the two", where=where)
+        yield RejectedError(Reason("cluster_or_site"), where=where)
     address = gateway.address
     if address.is_multicast or address.is_unspecified or address.is_link_local:
-        yield RejectedError(f"{address} is not an address that other machines can reach", where=f"{where}.address")
+        yield RejectedError(Reason("address_unreachable", address=str(address)), where=f"{where}.address")
     if gateway.mtu and not MIN_OUTER_MTU <= gateway.mtu <= 65_535:
         yield RejectedError(
-            f"must be {MIN_OUTER_MTU} to 65535, for wrapping adds {MIN_OUTER_MTU - MIN_MTU} bytes at least to "
-            f"packets of {MIN_MTU}; or 0 to leave it as it is",
+            Reason("mtu_out_of_range", least=MIN_OUTER_MTU, added=MIN_OUTER_MTU - MIN_MTU, inner=MIN_MTU),
             where=f"{where}.mtu",
         )
     yield from _probe(gateway, where)
@@ -201,12 +207,12 @@ def _gateway(gateway: GatewayConfig, where: str) -> Problems:
 
 def _probe(gateway: GatewayConfig, where: str) -> Problems:
     if gateway.method is Method.ICMP and gateway.port:
-        yield RejectedError("ICMP has no ports: omit it", where=f"{where}.probe.port")
+        yield RejectedError(Reason("icmp_without_port"), where=f"{where}.probe.port")
     if gateway.method is not Method.ICMP and not gateway.port:
-        yield RejectedError(f"is missing: {gateway.method.value} needs one", where=f"{where}.probe.port")
+        yield RejectedError(Reason("port_missing", method=gateway.method.value), where=f"{where}.probe.port")
     if gateway.method is Method.UDP and 0 < gateway.port < MIN_UDP_PORT:
         yield RejectedError(
-            f"must be {MIN_UDP_PORT} at least, because only root may use ports below, and agents drop that privilege",
+            Reason("udp_port_low", least=MIN_UDP_PORT),
             where=f"{where}.probe.port",
         )
 
@@ -214,16 +220,14 @@ def _probe(gateway: GatewayConfig, where: str) -> Problems:
 def _without_locator(gateway: GatewayConfig, where: str) -> Problems:
     for given, field in ((gateway.sids, "sids"), (gateway.prefixes, "prefixes"), (gateway.mtu, "mtu")):
         if given:
-            yield RejectedError("needs a locator, because it configures SRv6", where=f"{where}.{field}")
+            yield RejectedError(Reason("needs_locator"), where=f"{where}.{field}")
 
 
 def _with_locator(gateway: GatewayConfig, where: str) -> Problems:
     if gateway.address.version != 6:
-        yield RejectedError(
-            f"{gateway.address} cannot be the source of SRv6 tunnels: give an IPv6 address", where=f"{where}.address"
-        )
+        yield RejectedError(Reason("no_srv6_source", address=str(gateway.address)), where=f"{where}.address")
     if not gateway.interface:
-        yield RejectedError("is missing: name the interface towards the other gateways", where=f"{where}.interface")
+        yield RejectedError(Reason("interface_missing"), where=f"{where}.interface")
     for number, sid in enumerate(gateway.sids):
         yield from _sid(sid, gateway, f"{where}.sids[{number}]")
     yield from _undeliverable(gateway, where)
@@ -235,35 +239,36 @@ def _undeliverable(gateway: GatewayConfig, where: str) -> Problems:
         needed = prefix.version == 4 or gateway.end is not None
         if needed and gateway.unwrapping(prefix.version) is None:
             yield RejectedError(
-                f"no SID of {gateway.name} decapsulates IPv{prefix.version} packets: give it an "
-                f"End.DT{prefix.version} or End.DX{prefix.version}",
+                Reason("no_decapsulation", name=gateway.name, version=prefix.version),
                 where=f"{where}.prefixes[{number}]",
             )
 
 
 def _sid(sid: Sid, gateway: GatewayConfig, where: str) -> Problems:
     if gateway.locator is not None and sid.address not in gateway.locator:
-        yield RejectedError(f"{sid.address} is not within the locator {gateway.locator}", where=f"{where}.sid")
+        yield RejectedError(
+            Reason("sid_outside_locator", address=str(sid.address), locator=str(gateway.locator)), where=f"{where}.sid"
+        )
     name = sid.behaviour.value
     if sid.behaviour in NEXT_HOPS:
         if sid.next_hop is None:
-            yield RejectedError(f"is missing: {name} needs the neighbour's address", where=f"{where}.next_hop")
+            yield RejectedError(Reason("next_hop_missing", name=name), where=f"{where}.next_hop")
         elif sid.next_hop.version != (sid.behaviour.inner_version or 6):
             yield RejectedError(
-                f"{name} needs the IPv{sid.behaviour.inner_version or 6} address of the neighbour",
+                Reason("next_hop_version", name=name, version=sid.behaviour.inner_version or 6),
                 where=f"{where}.next_hop",
             )
         elif sid.next_hop.is_multicast or sid.next_hop.is_unspecified or sid.next_hop.is_loopback:
-            yield RejectedError(f"{sid.next_hop} is not the address of a neighbour", where=f"{where}.next_hop")
+            yield RejectedError(Reason("next_hop_invalid", address=str(sid.next_hop)), where=f"{where}.next_hop")
         elif sid.next_hop == gateway.address or any(sid.next_hop == each.address for each in gateway.sids):
             yield RejectedError(
-                f"{sid.next_hop} is of {gateway.name} itself: name the neighbour that packets are handed to",
+                Reason("next_hop_own", address=str(sid.next_hop), name=gateway.name),
                 where=f"{where}.next_hop",
             )
     elif sid.next_hop is not None:
-        yield RejectedError(f"{name} has no neighbour of its own: omit it", where=f"{where}.next_hop")
+        yield RejectedError(Reason("next_hop_extra", name=name), where=f"{where}.next_hop")
     if sid.table != MAIN_TABLE and sid.behaviour is not Behaviour.END_DT6:
-        why = "uses the main table" if sid.behaviour is Behaviour.END_DT4 else "has no table"
-        yield RejectedError(f"{name} {why}: omit it", where=f"{where}.table")
+        code = "uses_main_table" if sid.behaviour is Behaviour.END_DT4 else "has_no_table"
+        yield RejectedError(Reason(code, name=name), where=f"{where}.table")
     if not 1 <= sid.table < 2**32:
-        yield RejectedError("must be 1 to 4294967295; 254 is the main table", where=f"{where}.table")
+        yield RejectedError(Reason("table_out_of_range"), where=f"{where}.table")

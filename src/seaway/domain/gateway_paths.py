@@ -14,6 +14,7 @@ from itertools import groupby
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.gateways import GatewayConfig, NetworkConfig, Pair, Path, Sid
+from seaway.domain.reasons import Reason, also
 
 Problems = Iterator[RejectedError]
 
@@ -59,7 +60,7 @@ def path_problems(config: NetworkConfig) -> Problems:
     for at, pair in enumerate(config.pairs):
         where = f"paths[{at}]"
         if (pair.source, pair.target) in seen:
-            yield RejectedError(f"the paths from {pair.source} to {pair.target} are given already", where=where)
+            yield RejectedError(Reason("pair_given_twice", source=pair.source, target=pair.target), where=where)
         seen.add((pair.source, pair.target))
         yield from _ends(pair, known, where)
         yield from _names(pair, where)
@@ -72,14 +73,15 @@ def _ends(pair: Pair, known: dict[str, GatewayConfig], where: str) -> Problems:
     for field, name in (("from", pair.source), ("to", pair.target)):
         gateway = known.get(name)
         if gateway is None:
-            there = abbreviated(list(known)) or "none"
-            yield RejectedError(f"gateway {name!r} not found; available: {there}", where=f"{where}.{field}")
+            there = Reason("available", names=abbreviated(list(known))) if known else ""
+            said = also(Reason("not_found", kind="gateway", name=name), there)
+            yield RejectedError(said, where=f"{where}.{field}")
         elif gateway.locator is None:
-            yield RejectedError(f"{name} has no locator, so no path can be configured", where=f"{where}.{field}")
+            yield RejectedError(Reason("no_locator_no_path", name=name), where=f"{where}.{field}")
     if pair.source == pair.target:
-        yield RejectedError("paths lead from one gateway to another, not to itself", where=f"{where}.to")
+        yield RejectedError(Reason("path_to_itself"), where=f"{where}.to")
     if not pair.paths:
-        yield RejectedError("is empty: give at least one path, or leave the pair out", where=f"{where}.paths")
+        yield RejectedError(Reason("paths_empty"), where=f"{where}.paths")
 
 
 def _names(pair: Pair, where: str) -> Problems:
@@ -87,12 +89,10 @@ def _names(pair: Pair, where: str) -> Problems:
     lists: dict[tuple[object, ...], str] = {}
     for number, path in enumerate(pair.paths):
         if path.name in names:
-            yield RejectedError(
-                f"another path of this pair is called {path.name}", where=f"{where}.paths[{number}].name"
-            )
+            yield RejectedError(Reason("path_name_taken", name=path.name), where=f"{where}.paths[{number}].name")
         elif path.segments in lists:
             yield RejectedError(
-                f"has the same segments as {lists[path.segments]}", where=f"{where}.paths[{number}].segments"
+                Reason("same_segments", name=lists[path.segments]), where=f"{where}.paths[{number}].segments"
             )
         names.add(path.name)
         lists.setdefault(path.segments, path.name)
@@ -106,15 +106,15 @@ def _path(
     where: str,
 ) -> Problems:
     if not 1 <= path.weight <= MAX_WEIGHT:
-        yield RejectedError(f"must be 1 to {MAX_WEIGHT}", where=f"{where}.weight")
+        yield RejectedError(Reason("must_be_between", least=1, most=MAX_WEIGHT), where=f"{where}.weight")
     if not 1 <= len(path.segments) <= MAX_SEGMENTS:
-        yield RejectedError(f"must have 1 to {MAX_SEGMENTS} segments", where=f"{where}.segments")
+        yield RejectedError(Reason("segments_between", most=MAX_SEGMENTS), where=f"{where}.segments")
         return
     unknown = False
     for number, segment in enumerate(path.segments):
         if segment not in owners:
             unknown = True
-            yield RejectedError(f"{segment} is not a SID of any gateway", where=f"{where}.segments[{number}]")
+            yield RejectedError(Reason("not_a_sid", address=str(segment)), where=f"{where}.segments[{number}]")
     if unknown:
         return
     steps = [owners[segment] for segment in path.segments]
@@ -122,8 +122,7 @@ def _path(
     inner, added = room.inner_mtu(pair.source, path), overhead(len(path.segments))
     if inner and inner < MIN_MTU:
         yield RejectedError(
-            f"leaves packets of {inner} bytes, since encapsulation adds {added}, but IPv6 needs {MIN_MTU}: "
-            f"raise the MTU of the gateways on the way to {MIN_MTU + added} at least",
+            Reason("mtu_too_small", inner=inner, added=added, least=MIN_MTU, raised=MIN_MTU + added),
             where=where,
         )
 
@@ -133,26 +132,24 @@ def _steps(pair: Pair, steps: list[tuple[GatewayConfig, Sid]], where: str) -> Pr
     for number, (gateway, sid) in enumerate(steps[:-1]):
         if sid.behaviour.unwraps:
             yield RejectedError(
-                f"{sid.address} of {gateway.name} is {sid.behaviour.value}, which ends the path here; use "
-                "an End or End.X before the end",
+                Reason("path_ends_early", address=str(sid.address), name=gateway.name, behaviour=sid.behaviour.value),
                 where=f"{where}[{number}]",
             )
     last, end = steps[-1]
     at_end = f"{where}[{len(steps) - 1}]"
     if last.name != pair.target:
-        yield RejectedError(f"ends at {last.name}, not at {pair.target}", where=at_end)
+        yield RejectedError(Reason("path_ends_at", name=last.name, target=pair.target), where=at_end)
     elif not end.behaviour.unwraps:
         yield RejectedError(
-            f"{end.address} is {end.behaviour.value}, but the last segment has to unwrap packets: End.DT6, "
-            "End.DX6, End.DT4 or End.DX4",
+            Reason("path_does_not_unwrap", address=str(end.address), behaviour=end.behaviour.value),
             where=at_end,
         )
     visits = [name for name, _ in groupby(gateway.name for gateway, _ in steps)]
     for name in dict.fromkeys(visits):
         if name == pair.source:
-            yield RejectedError(f"is a loop: it leads back to {name}, where it begins", where=where)
+            yield RejectedError(Reason("loop_to_start", name=name), where=where)
         elif visits.count(name) > 1:
-            yield RejectedError(f"is a loop: it passes {name} more than once", where=where)
+            yield RejectedError(Reason("loop_passes_twice", name=name), where=where)
 
 
 def _unreachable(config: NetworkConfig) -> Problems:
@@ -171,11 +168,11 @@ def _unreachable(config: NetworkConfig) -> Problems:
         ]
         if missing:
             yield RejectedError(
-                f"{target.name} cannot be reached from {abbreviated(missing)}: "
-                + (
-                    "it has no End.DT6 or End.DT4: give it one, or give paths to it"
-                    if config.mesh
-                    else "there are paths in the other direction only: configure both directions"
+                Reason(
+                    "gateway_unreachable",
+                    name=target.name,
+                    names=abbreviated(missing),
+                    why=Reason("no_end_dt" if config.mesh else "one_direction_only"),
                 ),
                 where=f"gateways[{at}]",
             )

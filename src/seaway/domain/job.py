@@ -10,6 +10,7 @@ from seaway.domain.device import MIG_SIZES, WHOLE_DEVICE_MILLI, DeviceMode, mig_
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import NO_NEED, NetworkNeed
 from seaway.domain.node import Toleration
+from seaway.domain.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,13 @@ class ResourceRequest:
         """Reject negative figures, slices without a device, and amounts beside a MIG profile."""
         for name in ("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"):
             if getattr(self, name) < 0:
-                raise RejectedError(f"{name} is {getattr(self, name)}, but may not be negative")
+                raise RejectedError(Reason("may_not_be_negative", name=name, value=getattr(self, name)))
         if self.gpu_memory_percent > 100:
-            raise RejectedError(f"gpu_memory_percent is {self.gpu_memory_percent}, but 100 is a whole device")
+            raise RejectedError(Reason("percent_beyond_device", value=self.gpu_memory_percent))
         if not self.gpus and (self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
-            raise RejectedError("GPU memory or cores are requested without a GPU: set gpus")
+            raise RejectedError(Reason("slices_without_gpu"))
         if self.mig and (not self.gpus or self.gpu_memory_mib or self.gpu_memory_percent or self.gpu_milli):
-            raise RejectedError(f"MIG profile {self.mig!r} needs gpus, and sets the GPU memory and cores itself")
+            raise RejectedError(Reason("mig_sets_amounts", profile=self.mig))
 
     def filled(self) -> ResourceRequest:
         """Return the request with the defaults of the vGPU layer.
@@ -214,7 +215,7 @@ class Demand:
     def __post_init__(self) -> None:
         """Reject bounds on a link without a user's gateway."""
         if self.network.any and not self.gateway:
-            raise RejectedError("bounds on the network need the user's gateway they are measured from")
+            raise RejectedError(Reason("bounds_without_gateway"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class DataSource:
     def __post_init__(self) -> None:
         """Reject a negative size, and a size without a location."""
         if self.size_mib < 0 or (self.size_mib and not self.location):
-            raise RejectedError("data has a place, and no negative size")
+            raise RejectedError(Reason("data_place"))
 
     @property
     def places(self) -> tuple[DataSource, ...]:
@@ -306,13 +307,13 @@ class Job:
     def __post_init__(self) -> None:
         """Reject a job without replicas, with a negative time, or in a single cluster without being a gang."""
         if self.single_cluster and not self.gang:
-            raise RejectedError(f"job {self.name!r}: replicas in one cluster are a gang")
+            raise RejectedError(Reason("cluster_gang", name=self.name))
         if self.ring and (not self.gang or self.single_cluster):
-            raise RejectedError(f"job {self.name!r}: a ring over clusters is a gang that may use several clusters")
+            raise RejectedError(Reason("ring_gang", name=self.name))
         if self.replicas < 1:
-            raise RejectedError(f"job {self.name!r}: replicas is {self.replicas}, but at least 1 is needed")
+            raise RejectedError(Reason("replicas_too_few", name=self.name, replicas=self.replicas))
         if self.expected_duration_s is not None and self.expected_duration_s < 0:
-            raise RejectedError(f"job {self.name!r} ends before it begins")
+            raise RejectedError(Reason("ends_before_begin", name=self.name))
         devices = self.demand.devices
         nodes = self.replicas if self.gang and self.demand.request.gpus and devices.of_tpus else 1
         if devices.slice_nodes != nodes:

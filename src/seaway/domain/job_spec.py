@@ -14,6 +14,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.notifications import Notify
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import NO_PROGRAM, NO_RUNTIME, SIGNALS, RestartPolicy, Run, Runtime
 from seaway.domain.scaling import Trigger, require_triggers
 from seaway.domain.tenancy import DEFAULT, require_name
@@ -43,9 +44,11 @@ class Checkpoint:
     def __post_init__(self) -> None:
         """Check the values."""
         if self.signal not in SIGNALS:
-            raise RejectedError(f"is {self.signal!r}; use {', '.join(SIGNALS)}", where="checkpoint.signal")
+            raise RejectedError(
+                Reason("is_not_use", value=self.signal, names=tuple(SIGNALS)), where="checkpoint.signal"
+            )
         if not 1 <= self.grace_s <= MAX_GRACE_S:
-            raise RejectedError(f"must be 1 s to {MAX_GRACE_S} s", where="checkpoint.grace")
+            raise RejectedError(Reason("seconds_between", most=MAX_GRACE_S), where="checkpoint.grace")
 
 
 class ServiceType(StrEnum):
@@ -100,13 +103,13 @@ class Expose:
     def __post_init__(self) -> None:
         """Check the host name and the ports of nodes."""
         if self.node_ports and self.type not in (ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER):
-            raise RejectedError("is only for the types NodePort and LoadBalancer", where="expose.node_ports")
+            raise RejectedError(Reason("node_ports_types"), where="expose.node_ports")
         if len({*self.node_ports}) < len(self.node_ports):
-            raise RejectedError("has a port twice", where="expose.node_ports")
+            raise RejectedError(Reason("port_twice"), where="expose.node_ports")
         if self.host and not (self.type and self.type.by_host):
-            raise RejectedError("is only for the types Ingress and HTTPRoute", where="expose.host")
+            raise RejectedError(Reason("host_types"), where="expose.host")
         if self.host and not _HOST.fullmatch(self.host):
-            raise RejectedError(f"is {self.host!r}; use a host name like chat.example.com", where="expose.host")
+            raise RejectedError(Reason("use_host", value=self.host), where="expose.host")
 
 
 NOT_EXPOSED = Expose()
@@ -137,7 +140,7 @@ class Standby:
     def __post_init__(self) -> None:
         """Check the number of clusters."""
         if self.clusters != 1:
-            raise RejectedError(f"is {self.clusters}, but a service has 1 standby", where="standby.clusters")
+            raise RejectedError(Reason("one_standby", count=self.clusters), where="standby.clusters")
 
 
 INDEPENDENT = frozenset({"job", "kueue"})
@@ -275,19 +278,19 @@ class JobSpec:
         if self.elastic:
             self._check_bounds()
         elif self.scale:
-            raise RejectedError("needs bounds of the number: set replicas to a range, like 1-8", where="scale")
+            raise RejectedError(Reason("needs_range"), where="scale")
         for figure, least in {**_LEAST, "replicas": 0 if self.scale else 1}.items():
             value = getattr(self, figure)
             if value is not None and value < least:
-                raise RejectedError(f"is {value}, but must be at least {least}", where=figure)
+                raise RejectedError(Reason("is_too_small", value=value, least=least), where=figure)
         if self.ring:
             self._check_ring()
         receivers = [each.to for each in self.notify]
         if len(receivers) > len({*receivers}):
             twice = next(each for each in receivers if receivers.count(each) > 1)
-            raise RejectedError(f"has {twice!r} twice; list its occasions once", where="notify")
+            raise RejectedError(Reason("receiver_twice", name=twice), where="notify")
         if self.lease_s is not None and self.array:
-            raise RejectedError("is for single jobs; the tasks of an array have a time_limit", where="lease")
+            raise RejectedError(Reason("lease_of_array"), where="lease")
         if self.runtime != NO_RUNTIME:
             self._check_runtime()
 
@@ -296,9 +299,9 @@ class JobSpec:
         runtime = self.runtime
         for name, given in (("setup", runtime.setup), ("time_limit_warning", runtime.warning)):
             if given and not self.run.command and self.template != "raycluster":
-                raise RejectedError(f"is needed with {name}: a shell starts the command", where="run.command")
+                raise RejectedError(Reason("command_needed", name=name), where="run.command")
         if runtime.warning and (self.time_limit_s is None or runtime.warning.before_s >= self.time_limit_s):
-            raise RejectedError("must be less than time_limit, which is needed", where="time_limit_warning.before")
+            raise RejectedError(Reason("below_time_limit"), where="time_limit_warning.before")
         request = self.demand.request
         self._check_parts("cpu", request.cpu_milli, "cpu_milli")
         self._check_parts("memory", request.memory_mib, "memory_mib")
@@ -311,34 +314,34 @@ class JobSpec:
                 where, part = f"{kind}[{at}].{name}", getattr(each, figure)
                 beside = each.sidecar or kind == "containers"
                 if beside and whole and not part:
-                    raise RejectedError(f"is needed, as a part of resources.{name}", where=where)
+                    raise RejectedError(Reason("part_needed", name=name), where=where)
                 left -= part if beside else 0
                 if part > whole or left < bool(whole):
-                    raise RejectedError(f"is too much: the program needs a part of resources.{name} too", where=where)
+                    raise RejectedError(Reason("part_too_large", name=name), where=where)
 
     def _check_ring(self) -> None:
         if self.replicas < 2:
-            raise RejectedError("needs 2 replicas or more", where="spread")
+            raise RejectedError(Reason("ring_needs_two"), where="spread")
         if self.one_by_one:
-            raise RejectedError("starts all replicas together, so gang cannot be false", where="spread")
+            raise RejectedError(Reason("ring_starts_together"), where="spread")
 
     def _check_bounds(self) -> None:
         """Check the number of replicas of an elastic job."""
         fewest = 0 if self.scale else 1
         if not fewest <= self.min_replicas <= self.max_replicas:
-            said = f"min is {self.min_replicas} and max is {self.max_replicas}; use 1 <= min <= max"
-            raise RejectedError(f"{said}, or min: 0 with scale", where="replicas")
+            said = Reason("range_invalid", least=self.min_replicas, most=self.max_replicas)
+            raise RejectedError(said, where="replicas")
         if not self.min_replicas <= self.replicas <= self.max_replicas:
-            said = f"is {self.replicas}, but the job has between {self.min_replicas} and {self.max_replicas} replicas"
+            said = Reason("replicas_outside", value=self.replicas, least=self.min_replicas, most=self.max_replicas)
             raise RejectedError(said, where="replicas")
         if self.ring:
-            raise RejectedError("a ring has a fixed number of replicas", where="replicas")
+            raise RejectedError(Reason("ring_is_fixed"), where="replicas")
         if self.template not in RESIZABLE:
-            said = f"a {self.template} cannot be resized while it runs; elastic are {', '.join(sorted(RESIZABLE))}"
+            said = Reason("not_resizable", template=self.template, names=tuple(sorted(RESIZABLE)))
             raise RejectedError(said, where="replicas")
         if self.scale:
             if self.array:
-                raise RejectedError("is not for the tasks of an array; its tasks are its scale", where="scale")
+                raise RejectedError(Reason("scale_of_array"), where="scale")
             require_triggers(self.scale, self.min_replicas, self.max_replicas)
 
     def with_template_traits(self, *, single_cluster: bool, restarts: bool, ends_in_parts: bool = False) -> JobSpec:
@@ -350,12 +353,12 @@ class JobSpec:
             If it is an array of services, or its restarts do not agree with its template.
         """
         if self.array and restarts:
-            raise RejectedError("is for jobs that end, but its template is a service", where="array")
+            raise RejectedError(Reason("array_of_service"), where="array")
         never = self.runtime.restart_policy is RestartPolicy.NEVER
         if restarts and not never:
-            raise RejectedError("is for jobs that end; a service always restarts", where="restart_policy")
+            raise RejectedError(Reason("restart_of_service"), where="restart_policy")
         if not restarts and never and self.runtime.max_restarts is not None:
-            raise RejectedError("needs restart_policy OnFailure, or a service", where="max_restarts")
+            raise RejectedError(Reason("restarts_policy"), where="max_restarts")
         if (single_cluster, restarts, ends_in_parts) == (self.single_cluster, self.restarts, self.ends_in_parts):
             return self
         return replace(self, single_cluster=single_cluster, restarts=restarts, ends_in_parts=ends_in_parts)

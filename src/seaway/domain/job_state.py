@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from seaway.domain.errors import ConflictError
+from seaway.domain.reasons import Reason, also
 
 
 class JobState(Enum):
@@ -87,8 +88,9 @@ def require_may_follow(now: JobState, then: JobState) -> None:
         When a job in state `now` cannot become `then`, with the possible states.
     """
     if then not in FOLLOWS[now]:
-        could = ", ".join(sorted(state.value for state in FOLLOWS[now])) or "nothing else"
-        raise ConflictError(f"the job is {now.value} and cannot become {then.value}; it can become: {could}")
+        could = tuple(Reason("in_state", state=state) for state in sorted(state.value for state in FOLLOWS[now]))
+        said = Reason("cannot_become", state=now.value, then=Reason("in_state", state=then.value))
+        raise ConflictError(also(said, Reason("can_become", states=could) if could else Reason("final_state")))
 
 
 class AttemptState(Enum):

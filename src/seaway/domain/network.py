@@ -41,7 +41,7 @@ class Gateway:
     def __post_init__(self) -> None:
         """Reject negative values."""
         if min(self.speed_mbps, self.used_in_mbps, self.used_out_mbps) < 0:
-            raise RejectedError(f"gateway {self.name!r}: a figure is below 0")
+            raise RejectedError(Reason("gateway_figure", name=self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Link:
         """Reject negative values and a loss above 100%."""
         figures = (self.latency_ns or 0, self.jitter_ns, self.loss_ppm, self.bandwidth_mbps, self.used_mbps)
         if min(figures) < 0 or self.loss_ppm > PPM:
-            raise RejectedError(f"link {self.source!r} to {self.target!r}: a figure is out of range")
+            raise RejectedError(Reason("link_figure", source=self.source, target=self.target))
 
     @property
     def reachable(self) -> bool:
@@ -112,7 +112,7 @@ class NetworkNeed:
     def __post_init__(self) -> None:
         """Reject negative bounds."""
         if min(self.max_latency_ns, self.max_jitter_ns, self.max_loss_ppm, self.min_bandwidth_mbps) < 0:
-            raise RejectedError("a bound on the network may not be negative")
+            raise RejectedError(Reason("bound_negative"))
 
     @property
     def any(self) -> bool:

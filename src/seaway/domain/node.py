@@ -8,6 +8,7 @@ from enum import Enum
 
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 
 class TaintEffect(Enum):
@@ -110,7 +111,7 @@ class Node:
     def __post_init__(self) -> None:
         """Reject negative capacity."""
         if self.cpu_milli < 0 or self.memory_mib < 0 or (self.pods or 0) < 0:
-            raise RejectedError(f"node {self.name!r}: CPU, memory and pods may not be negative")
+            raise RejectedError(Reason("node_negative", name=self.name))
 
     @property
     def region(self) -> str:

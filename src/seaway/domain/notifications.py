@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import require_name
 
 NS_PER_S = 1_000_000_000
@@ -74,7 +75,7 @@ class Notify:
         else:
             require_name("notification", self.to, where="to")
         if not self.when:
-            raise RejectedError(f"name at least one of {', '.join(Occasion)}", where="when")
+            raise RejectedError(Reason("name_one_of", names=tuple(Occasion)), where="when")
 
 
 class Channel(StrEnum):
@@ -135,16 +136,17 @@ class Notification:
             With the field.
         """
         mail = self.channel is Channel.EMAIL
+        if len(self.addresses) > MAX_ADDRESSES:
+            raise RejectedError(Reason("addresses_too_many", most=MAX_ADDRESSES), where="addresses")
         wrong = {
-            "is the URL of a webhook; e-mails have addresses": ("url", mail and bool(self.url)),
-            "name at least one address": ("addresses", mail and not self.addresses),
-            f"has more than {MAX_ADDRESSES} addresses": ("addresses", len(self.addresses) > MAX_ADDRESSES),
-            "are for e-mails; a webhook has a URL": ("addresses", not mail and bool(self.addresses)),
-            "must be more than 0": ("wait_limit", self.wait_limit_s <= 0),
+            "url_of_webhook": ("url", mail and bool(self.url)),
+            "name_an_address": ("addresses", mail and not self.addresses),
+            "addresses_of_email": ("addresses", not mail and bool(self.addresses)),
+            "not_positive": ("wait_limit", self.wait_limit_s <= 0),
         }
-        for said, (where, applies) in wrong.items():
+        for code, (where, applies) in wrong.items():
             if applies:
-                raise RejectedError(said, where=where)
+                raise RejectedError(Reason(code), where=where)
         for at, address in enumerate(self.addresses):
             require_address(address, f"addresses[{at}]")
         if not mail:
@@ -179,7 +181,7 @@ def require_address(address: str, where: str) -> None:
         If it is invalid.
     """
     if len(address) > 254 or not MAIL_ADDRESS.fullmatch(address):
-        raise RejectedError(f"{address[:80]!r} is not an e-mail address", where=where)
+        raise RejectedError(Reason("not_an_address", value=address[:80]), where=where)
 
 
 def require_url(url: str) -> None:
@@ -191,7 +193,7 @@ def require_url(url: str) -> None:
         If it is invalid.
     """
     if len(url) > LONGEST_URL or not URL.fullmatch(url):
-        text = "must be a URL like https://example.com/hook, without user, password and fragment"
+        text = Reason("use_hook_url")
         raise RejectedError(text, where="url")
 
 

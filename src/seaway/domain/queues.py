@@ -26,6 +26,7 @@ from seaway.domain.amounts import (
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name
 
 ANY_KEY = "*"
@@ -179,20 +180,23 @@ class Queue:
         """Check the name and the numbers."""
         require_name("queue", self.name)
         if not 0 <= self.weight <= MAX_WEIGHT:
-            raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
+            raise RejectedError(Reason("not_between", value=self.weight, least=0, most=MAX_WEIGHT), where="weight")
         if abs(self.priority) > MAX_PRIORITY:
             raise RejectedError(
-                f"is {self.priority}, but must be between -{MAX_PRIORITY} and {MAX_PRIORITY}", where="priority"
+                Reason("not_between", value=self.priority, least=-MAX_PRIORITY, most=MAX_PRIORITY), where="priority"
             )
         require_bounds(self.guarantee, self.limit)
         for name in exceeded(checked(self.lending_limit, "lending_limit"), self.guarantee):
             raise RejectedError(
-                f"lends {resource_text(name, self.lending_limit[name])}, more than its guarantee of "
-                f"{resource_text(name, self.guarantee[name])}",
+                Reason(
+                    "lends_beyond_guarantee",
+                    lent=resource_text(name, self.lending_limit[name]),
+                    guarantee=resource_text(name, self.guarantee[name]),
+                ),
                 where=f"lending_limit.{name}",
             )
         for name in self.lending_limit.keys() - self.guarantee.keys():
-            raise RejectedError(f"the queue does not guarantee {name}", where=f"lending_limit.{name}")
+            raise RejectedError(Reason("lends_without_guarantee", name=name), where=f"lending_limit.{name}")
         checked(self.borrowing_limit, "borrowing_limit")
 
     def points(self, waited_s: float) -> int:
@@ -203,17 +207,14 @@ class Queue:
         """Yield the errors of a job's requirements on nodes that the queue does not allow."""
         taints = sorted({each.key for each in nodes.tolerations} - {*self.allowed_taints})
         if taints and ANY_KEY not in self.allowed_taints:
-            named = ", ".join(repr(key) if key else "every taint" for key in taints)
-            yield RejectedError(
-                f"queue {self.name!r} does not allow jobs to tolerate {named}; an operator can allow it: "
-                f"seaway queues set {self.name} --allow-taint {taints[-1] or repr(ANY_KEY)}",
-                where="placement.tolerations",
-            )
+            named = tuple(repr(key) if key else Reason("every_taint") for key in taints)
+            key = taints[-1] or repr(ANY_KEY)
+            said = Reason("taints_forbidden", queue=self.name, taints=named, taint=key)
+            yield RejectedError(said, where="placement.tolerations")
         labels = sorted({key for key, _ in nodes.node_labels} - {*self.allowed_node_labels})
         if labels and ANY_KEY not in self.allowed_node_labels:
             yield RejectedError(
-                f"queue {self.name!r} does not allow jobs to require {', '.join(map(repr, labels))}; an operator can "
-                f"allow it: seaway queues set {self.name} --allow-node-label {labels[0]}",
+                Reason("labels_forbidden", queue=self.name, labels=tuple(map(repr, labels)), label=labels[0]),
                 where="placement.node_labels",
             )
 
@@ -283,7 +284,7 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
     for child in children.get(queue.name, ()):
         if child.pool != queue.pool:
             raise RejectedError(
-                f"is {queue.pool!r}, but its child {child.name!r} has the pool {child.pool!r}; a tree has one pool",
+                Reason("child_in_other_pool", pool=queue.pool, child=child.name, other=child.pool),
                 where="pool",
             )
     for each in path_of(queue.name, queues):
@@ -293,18 +294,16 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
 def _check_parent(queue: Queue, queues: Mapping[str, Queue]) -> None:
     parent = queues.get(queue.parent)
     if parent is None:
-        raise RejectedError(f"unknown queue {queue.parent!r}", where="parent")
+        raise RejectedError(Reason("unknown_name", kind="queue", name=queue.parent), where="parent")
     above = list(path_of(queue.parent, queues))
     if queue in above:
         way = " in ".join(each.name for each in above[: above.index(queue) + 1])
-        raise RejectedError(f"{queue.name} in {way} is a cycle; choose another parent", where="parent")
+        raise RejectedError(Reason("parent_cycle", name=queue.name, way=way), where="parent")
     if parent.pool != queue.pool:
-        raise RejectedError(
-            f"has the pool {parent.pool!r}, but this queue has {queue.pool!r}; a tree has one pool", where="parent"
-        )
+        raise RejectedError(Reason("parent_in_other_pool", pool=parent.pool, other=queue.pool), where="parent")
     below = _height(queue.name, children_of(queues.values()))
     if len(above) + below > MAX_DEPTH:
-        raise RejectedError(f"makes {len(above) + below} levels, but {MAX_DEPTH} are allowed", where="parent")
+        raise RejectedError(Reason("tree_too_deep", count=len(above) + below, most=MAX_DEPTH), where="parent")
 
 
 def _height(name: str, children: Mapping[str, Sequence[Queue]]) -> int:
@@ -319,11 +318,15 @@ def _check_sums(
     total = total_of(subtree_guarantee(each.name, queues, children) for each in below)
     named, gpus = total.get(GPUS, 0), sum(_guaranteed_gpus(each, children) for each in below)
     total[GPUS] = gpus
-    included = ", with those of single models" if gpus > named else ""
-    for kind, bound in (("guarantees", parent.guarantee), ("has a limit of", parent.limit)):
+    for kind, bound in (("guarantee", parent.guarantee), ("limit", parent.limit)):
         for name in exceeded(total, bound):
-            raise RejectedError(
-                f"queue {parent.name!r} {kind} {resource_text(name, bound[name])}, but its children guarantee "
-                f"{resource_text(name, total[name])} together{included if name == GPUS else ''}",
-                where=f"guarantee.{name}" if changed != parent.name or kind == "guarantees" else f"limit.{name}",
+            said = Reason(
+                f"children_beyond_{kind}",
+                queue=parent.name,
+                bound=resource_text(name, bound[name]),
+                together=resource_text(name, total[name]),
             )
+            if name == GPUS and gpus > named:
+                said = Reason("with_single_models", what=said)
+            field = "guarantee" if changed != parent.name else kind
+            raise RejectedError(said, where=f"{field}.{name}")

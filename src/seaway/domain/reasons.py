@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
+
+from seaway.domain.error_texts import ERRORS
 
 Param: TypeAlias = "str | int | float | tuple[str, ...]"
 """Value in a reason. A text can be a `Reason` itself."""
 
 Params = Mapping[str, Param]
 """Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. The values of `state` are states of jobs or
-clusters, and those of `kind` and `form` kinds of objects and of values. Where the text has no place for them, `why`
-follows after a colon, and the reasons in `also` after semicolons.
+clusters, those of `kind` and `form` kinds of objects and of values, and those of `role` and `own` roles. Where the text
+has no place for them, `why` follows after a colon, and the reasons in `also` after semicolons.
 """
 
 Marks: TypeAlias = tuple[str, str, str]
@@ -366,63 +368,6 @@ TEXTS: Mapping[str, str] = {
     "SeawayStartEstimatesOff": "Half of the expected starts are off by more than {off_s}",
     "listed": "{parts}",
     "and_others": "{names} and others",
-    # Errors of requests.
-    "is_missing": "is missing",
-    "not_whole": "must be a whole number",
-    "not_boolean": "must be true or false",
-    "is_too_large": "is too large",
-    "not_text": "must be a text",
-    "not_list": "must be a list",
-    "not_list_such_as": "must be a list, such as {example}",
-    "not_mapping": "must be a mapping of names to values",
-    "at_least": "must be at least {bound:n}",
-    "at_most": "must be at most {bound:n}",
-    "text_too_long": "must have at most {bound:n} characters",
-    "text_too_short": "must have at least {bound:n} characters",
-    "list_too_long": "must have at most {bound:n} entries",
-    "not_one_of": "must be one of {names}",
-    "either": "{names} or {last}",
-    "must_match": "must match {pattern}",
-    "not_valid": "{value} is not valid",
-    "too_large": "{value} is too large",
-    "too_small": "{value} is too small",
-    "use": "use {form}",
-    "more_than_all": "{value} is more than all, which is 100% or 1",
-    "percent_perhaps": "{value}% perhaps?",
-    "unknown_field": "unknown field '{name}'",
-    "belongs_in": "it belongs in {names}",
-    "did_you_mean": "did you mean {names}?",
-    "available": "available: {names}",
-    "use_name": "use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last",
-    "no_line_breaks": "control characters and line breaks are not allowed",
-    "no_control_characters": "control characters are not allowed",
-    "use_label_key": (
-        "use a label key of Kubernetes: 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
-        "a letter or digit first and last; before it a domain and '/' if you like"
-    ),
-    "use_label_value": (
-        "use what Kubernetes allows as a label's value: nothing, or 1 to 63 of A-Z, a-z, 0-9, '-', '_' and '.', "
-        "a letter or digit first and last"
-    ),
-    "use_label": "a label is written key=value, like team=a, with what Kubernetes allows in each",
-    "use_archive": "name an archive that is stored, by sha256: and 64 digits; seaway submit sends a folder",
-    "use_variable": "use letters, digits, '_', '-' and '.', no digit first",
-    "requires_role": "requires the role {role}; {name!r} has the role {own}",
-    "not_found": "{kind} {name!r} not found",
-    "not_there": "the {kind} {name!r} does not exist; read it again",
-    "changed_since": "the {kind} {name!r} has changed since you read it; read it again",
-    "moves_stale": "the jobs change too fast; ask the question again",
-    "moves_stale_for": "{wrong} of {count:job} cannot move any more, because of changes or too little room: {jobs}; "
-    "ask the question again",
-    "moves_nothing": "name at least one job to move, or a place to drain",
-    "not_a_node": "{text!r} is not a node; use CLUSTER/NODE",
-    "not_a_place": "{text!r} is not a place; use CLUSTER or CLUSTER/NODE",
-    "moved_twice": "a job is named twice",
-    "not_removable": "the {kind} {name!r} cannot be removed",
-    "zero_is_no_limit": "must be more than 0; omit it for no limit",
-    "zero_sets_no_bound": "0 sets no bound: omit it, or use a time like 20ms",
-    "zero_sets_no_loss": "0 sets no bound: omit it, or use a small share like 0.01%",
-    "zero_is_no_memory": "must be more than 0; omit gpu_memory for all memory of the device",
     # Checks of clusters.
     "context_of": "context {context!r} of {server}",
     "nodes_and_gpus": "{count:node}, {gpus}",
@@ -575,6 +520,7 @@ TEXTS: Mapping[str, str] = {
     "all_connected": "all other pairs are connected directly",
     "pairs_not_connected": "pairs without paths are not connected",
     "probe_changed": "probe: {field} {before:g} -> {after:g}",
+    **ERRORS,
 }
 """English texts, which are the keys of translations. Filters have the texts of their reasons themselves.
 
@@ -584,6 +530,7 @@ parameters are stored and part of the API: they stay, and another text with othe
 
 _MINUTES = frozenset({"starts_at", "until", "begin", "end"})
 _SECONDS = frozenset({"ends_at"})
+_TRANSLATED = frozenset({"state", "kind", "form", "role", "own", "why"})
 _CLAUSES = frozenset({"also", "clauses", "problems"})
 """Parameters of which several reasons are separated by semicolons; those of others by commas."""
 
@@ -658,7 +605,7 @@ def without_cluster(cluster: str, reason: str) -> str:
 def replaced(reason: str, old: str, new: str) -> str:
     """Return a reason with another text in place of one, in its parameters too."""
     if not isinstance(reason, Reason):
-        return reason.replace(old, new)
+        return new if reason == old else reason.replace(old, new)
 
     def param(value: Param) -> Param:
         if isinstance(value, tuple):
@@ -672,6 +619,12 @@ def also(reason: str, *others: str) -> Reason:
     """Return a reason that others follow after semicolons. Empty ones are left out."""
     own = reason if isinstance(reason, Reason) else Reason("quoted", text=reason)
     return _followed(own, (*_followers(own), *filter(None, others)))
+
+
+def either(names: Sequence[str]) -> str:
+    """Return names as alternatives, such as ``a, b or c``."""
+    *most, last = names
+    return Reason("either", names=tuple(most), last=last) if most else last
 
 
 def both(first: str, *others: str) -> str:
@@ -760,7 +713,7 @@ class _Count(int):
 def _written(name: str, value: Param, said: Callable[[str], str], marks: Marks) -> str | int | float:
     if isinstance(value, tuple):
         return marks[2 if name in _CLAUSES else 0].join(map(said, value))
-    if isinstance(value, Reason) or name in ("state", "kind", "form", "why"):
+    if isinstance(value, Reason) or name in _TRANSLATED:
         return said(str(value) if isinstance(value, int | float) else value)
     if name in _MINUTES or name in _SECONDS:
         form = "%Y-%m-%d %H:%M UTC" if name in _MINUTES else "%Y-%m-%d %H:%M:%S UTC"

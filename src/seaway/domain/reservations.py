@@ -59,27 +59,22 @@ class AdvanceReservation:
             With the field.
         """
         require_name("reservation", self.name)
+        if not 0 <= self.gpus <= LARGEST:
+            raise RejectedError(Reason("not_between", value=self.gpus, least=0, most=LARGEST), where="gpus")
         wrong = {
-            "must be after the start": ("ends", self.ends_ns <= self.starts_ns),
-            "must be at most 366 days after the start": ("ends", self.ends_ns - self.starts_ns > MAX_DURATION_NS),
-            "is too far in the future": ("ends", self.ends_ns >= LATEST_NS),
-            f"is {self.gpus}, but must be between 0 and {LARGEST}": ("gpus", not 0 <= self.gpus <= LARGEST),
-            "needs a tenant or a queue; maintenance is of whole clusters or nodes": (
-                "gpus",
-                self.maintenance and bool(self.gpus),
-            ),
-            "needs a number of GPUs, in `gpus`": ("gpu_model", bool(self.gpu_model) and not self.gpus),
-            "name a cluster, or the number of GPUs to reserve in `gpus`": (
-                "clusters",
-                not self.gpus and not self.clusters,
-            ),
-            "are nodes of one cluster: name that cluster only": ("nodes", bool(self.nodes) and len(self.clusters) != 1),
-            "cannot be combined with a number of GPUs": ("nodes", bool(self.nodes and self.gpus)),
-            "is for maintenance, without a tenant and a queue": ("drain", self.drain and not self.maintenance),
+            "after_start": ("ends", self.ends_ns <= self.starts_ns),
+            "days_after_start": ("ends", self.ends_ns - self.starts_ns > MAX_DURATION_NS),
+            "too_far_in_future": ("ends", self.ends_ns >= LATEST_NS),
+            "gpus_need_tenant": ("gpus", self.maintenance and bool(self.gpus)),
+            "model_needs_gpus": ("gpu_model", bool(self.gpu_model) and not self.gpus),
+            "name_cluster_or_gpus": ("clusters", not self.gpus and not self.clusters),
+            "nodes_of_one_cluster": ("nodes", bool(self.nodes) and len(self.clusters) != 1),
+            "not_with_gpus": ("nodes", bool(self.nodes and self.gpus)),
+            "drain_is_maintenance": ("drain", self.drain and not self.maintenance),
         }
-        for said, (where, applies) in wrong.items():
+        for code, (where, applies) in wrong.items():
             if applies:
-                raise RejectedError(said, where=where)
+                raise RejectedError(Reason(code), where=where)
 
     @property
     def maintenance(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also
 
 OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Pattern of the name of an object in Kubernetes (a DNS subdomain)."""
@@ -52,10 +53,10 @@ class Run:
             for name, reference in getattr(self, field):
                 what, slash, key = reference.partition("/")
                 if not slash or not OBJECT_NAME.fullmatch(what) or not OBJECT_KEY.fullmatch(key):
-                    said = f"is {reference!r}; use the name of an object and its key, like hf/token"
+                    said = Reason("use_reference", value=reference)
                     raise RejectedError(said, where=f"run.{field}.{name}")
                 if name in seen:
-                    raise RejectedError(f"is set by run.{seen[name]} too", where=f"run.{field}.{name}")
+                    raise RejectedError(Reason("set_in_run", field=seen[name]), where=f"run.{field}.{name}")
                 seen[name] = field
 
 
@@ -135,19 +136,20 @@ class Volume:
     def __post_init__(self) -> None:
         """Check the paths and names."""
         if not self.path.startswith("/") or self.path == "/" or ".." in self.path.split("/") or ":" in self.path:
-            raise RejectedError(f"is {self.path!r}; use an absolute path below /, without .. and :", where="path")
+            raise RejectedError(Reason("use_absolute_path", value=self.path), where="path")
         path = re.sub("/+", "/", self.path).rstrip("/")
         if reserved := next((each for each in _RESERVED if f"{path}/".startswith(f"{each}/")), ""):
-            hint = "; use resources.shm_size for shared memory" if reserved == "/dev" else ""
-            raise RejectedError(f"is {self.path!r}, but {reserved} is reserved{hint}", where="path")
+            hint = Reason("use_shm_size") if reserved == "/dev" else ""
+            said = also(Reason("path_reserved", path=self.path, reserved=reserved), hint)
+            raise RejectedError(said, where="path")
         if self.sub_path.startswith("/") or ".." in self.sub_path.split("/"):
-            raise RejectedError(f"is {self.sub_path!r}; use a relative path without ..", where="sub_path")
+            raise RejectedError(Reason("use_relative_path", value=self.sub_path), where="sub_path")
         for field, name in ((self.kind.value, self.name), ("csi.secret", self.secret)):
             if name and not OBJECT_NAME.fullmatch(name):
-                said = f"is {name!r}; use 1 to 253 of a-z, 0-9, '-' and '.', a letter or digit first and last"
+                said = Reason("use_object_name", value=name)
                 raise RejectedError(said, where=field)
         if self.kind is VolumeKind.EMPTY_DIR and self.size_mib < 1:
-            raise RejectedError("must be at least 1 MiB", where="empty_dir")
+            raise RejectedError(Reason("one_mib"), where="empty_dir")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class Container:
     def __post_init__(self) -> None:
         """Check the name."""
         if not CONTAINER_NAME.fullmatch(self.name):
-            said = f"is {self.name!r}; use 1 to 63 of a-z, 0-9 and '-', a letter or digit first and last"
+            said = Reason("use_container_name", value=self.name)
             raise RejectedError(said, where="name")
 
 
@@ -206,9 +208,11 @@ class LimitWarning:
     def __post_init__(self) -> None:
         """Check the values."""
         if self.signal not in SIGNALS:
-            raise RejectedError(f"is {self.signal!r}; use {', '.join(SIGNALS)}", where="time_limit_warning.signal")
+            raise RejectedError(
+                Reason("is_not_use", value=self.signal, names=tuple(SIGNALS)), where="time_limit_warning.signal"
+            )
         if self.before_s < 1:
-            raise RejectedError("must be at least 1 s", where="time_limit_warning.before")
+            raise RejectedError(Reason("one_second"), where="time_limit_warning.before")
 
 
 FETCHER = "seaway-workdir"
@@ -259,20 +263,20 @@ class Runtime:
     def __post_init__(self) -> None:
         """Check that paths and names differ, and that the fields agree."""
         if self.workdir and not ARCHIVE.fullmatch(self.workdir):
-            raise RejectedError("is the digest of an archive: sha256: and 64 digits", where="workdir")
+            raise RejectedError(Reason("archive_digest"), where="workdir")
         names = set(RESERVED_NAMES)
         for field in ("init_containers", "containers"):
             for at, each in enumerate(getattr(self, field)):
                 if each.name in names:
-                    raise RejectedError(f"is {each.name!r}, which is in use", where=f"{field}[{at}].name")
+                    raise RejectedError(Reason("name_in_use", value=each.name), where=f"{field}[{at}].name")
                 names.add(each.name)
         paths = [re.sub("/+", "/", each.path).rstrip("/") for each in self.volumes]
         if self.workdir and WORKDIR in paths:
-            said = f"is {WORKDIR}, which is the working directory of the job"
+            said = Reason("path_is_workdir", path=WORKDIR)
             raise RejectedError(said, where=f"volumes[{paths.index(WORKDIR)}].path")
         for at, path in enumerate(paths):
             if path in paths[:at]:
-                raise RejectedError(f"is {path!r}, where another volume is mounted", where=f"volumes[{at}].path")
+                raise RejectedError(Reason("path_mounted", path=path), where=f"volumes[{at}].path")
 
 
 NO_PROGRAM, NO_RUNTIME = Run(), Runtime()

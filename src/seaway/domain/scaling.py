@@ -8,6 +8,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 UNIT = 1000
 """Number of thousandths in one."""
@@ -74,29 +75,29 @@ class Trigger:
     def __post_init__(self) -> None:
         """Check that it is either a metric with a target, or a complete time window."""
         if self.shrink_after_s < 0:
-            raise RejectedError("must be 0 s or more", where="scale.shrink_after")
+            raise RejectedError(Reason("zero_seconds"), where="scale.shrink_after")
         if self.metric:
             self._check_metric()
         elif not (self.start and self.end and self.replicas):
-            raise RejectedError("needs metric and target, or start, end and replicas", where="scale")
+            raise RejectedError(Reason("trigger_incomplete"), where="scale")
         else:
             self._check_window()
 
     def _check_metric(self) -> None:
         if self.start or self.end or self.replicas:
-            raise RejectedError("has a metric and a time window: use two triggers", where="scale")
+            raise RejectedError(Reason("trigger_of_both"), where="scale")
         if self.target_milli < 1:
-            raise RejectedError("must be more than 0", where="scale.target")
+            raise RejectedError(Reason("not_positive"), where="scale.target")
         if (self.metric is Metric.QUERY) != bool(self.query):
-            raise RejectedError("is set with the metric query, and only with it", where="scale.query")
+            raise RejectedError(Reason("query_with_metric"), where="scale.query")
 
     def _check_window(self) -> None:
         if self.query or self.target_milli:
-            raise RejectedError("has a target, but no metric", where="scale")
+            raise RejectedError(Reason("target_without_metric"), where="scale")
         try:
             ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            said = f"is {self.timezone!r}; use a name of the time zone database, like Europe/Berlin"
+            said = Reason("use_timezone", value=self.timezone)
             raise RejectedError(said, where="scale.timezone") from None
 
     @property
@@ -148,12 +149,12 @@ def require_triggers(triggers: Sequence[Trigger], least: int, most: int) -> None
         If a time window wants more than `most`, or no trigger can start the first replica again.
     """
     if len(triggers) > MAX_TRIGGERS:
-        raise RejectedError(f"has {len(triggers)} triggers; at most {MAX_TRIGGERS} are allowed", where="scale")
+        raise RejectedError(Reason("triggers_too_many", count=len(triggers), most=MAX_TRIGGERS), where="scale")
     for each in triggers:
         if each.replicas > most:
-            raise RejectedError(f"is {each.replicas}, but the job has at most {most}", where="scale.replicas")
+            raise RejectedError(Reason("more_than_job", value=each.replicas, most=most), where="scale.replicas")
     if not least and not any(each.wakes for each in triggers):
-        said = "is 0, so scale needs requests, query or a time window, which can start the first replica again"
+        said = Reason("nothing_wakes")
         raise RejectedError(said, where="replicas.min")
 
 

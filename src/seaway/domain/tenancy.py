@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds, require_models
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.domain.units import LARGEST
 
 DEFAULT = "default"
@@ -27,9 +28,7 @@ def require_name(kind: str, name: str, where: str = "name") -> None:
         If it is not a valid value of a Kubernetes label.
     """
     if not NAME.fullmatch(name):
-        raise RejectedError(
-            f"{kind} {name!r}: use 1 to 63 of a-z, 0-9, '-' and '.', a letter or digit first and last", where=where
-        )
+        raise RejectedError(Reason("name_invalid", kind=kind, name=name, why=Reason("use_name")), where=where)
 
 
 OBJECT_PATTERN = re.compile(r"[a-z0-9*][-a-z0-9.*]{0,252}")
@@ -74,7 +73,7 @@ class Quota:
         for name in ("max_waiting", "user_max_waiting"):
             number = getattr(self, name)
             if number is not None and not 0 <= number <= LARGEST:
-                raise RejectedError(f"is {number}, but must be between 0 and {LARGEST}", where=where + name)
+                raise RejectedError(Reason("not_between", value=number, least=0, most=LARGEST), where=where + name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +101,10 @@ class Tenant:
         require_name("tenant", self.name)
         for each in self.secrets:
             if not OBJECT_PATTERN.fullmatch(each):
-                said = f"has {each!r}; use names of Secrets, in which * stands for any text"
+                said = Reason("use_secret_names", value=each)
                 raise RejectedError(said, where="secrets")
         if not 0 <= self.weight <= MAX_WEIGHT:
-            raise RejectedError(f"is {self.weight}, but must be between 0 and {MAX_WEIGHT}", where="weight")
+            raise RejectedError(Reason("not_between", value=self.weight, least=0, most=MAX_WEIGHT), where="weight")
         for pool, quota in self.quotas.items():
             quota.require(f"quotas.{pool}.")
 

@@ -10,6 +10,7 @@ import orjson
 from pydantic import Field, RootModel, StringConstraints, TypeAdapter, ValidationError
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.learning.evaluation.summary import COLUMNS, LABELS, Row, summarise
 from seaway.wire.fields import moment
 from seaway.wire.message import Incoming, Shown
@@ -135,10 +136,10 @@ def read_rows(content: bytes, kind: str) -> str:
     for at, row in enumerate(rows.root):
         key = row.policy, row.level, row.instance, row.seed
         if key in known:
-            raise RejectedError("this policy, instance and seed are duplicated", where=f"[{at}]")
+            raise RejectedError(Reason("evaluation_duplicated"), where=f"[{at}]")
         known.add(key)
         if None not in (row.jobs, row.placed) and (row.placed or 0) > (row.jobs or 0):
-            raise RejectedError("more jobs are placed than arrived", where=f"[{at}].placed")
+            raise RejectedError(Reason("more_placed_than_arrived"), where=f"[{at}].placed")
     return orjson.dumps([each.model_dump(exclude_none=True) for each in rows.root]).decode()
 
 
@@ -147,21 +148,21 @@ def _of_csv(content: bytes) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
         rows = list(reader)
     except UnicodeDecodeError:
-        raise RejectedError("this is not a text in UTF-8") from None
+        raise RejectedError(Reason("not_utf8")) from None
     except csv.Error as error:
-        raise RejectedError(f"this is not CSV: {error}") from None
+        raise RejectedError(Reason("not_csv", why=str(error))) from None
     names = set(reader.fieldnames or ())
     if SUMS in names:
-        raise RejectedError("this is a summary; upload the output without --summary")
+        raise RejectedError(Reason("evaluation_summary"))
     if names != set(COLUMNS):
         missing = ", ".join(sorted(set(COLUMNS) - names)[:3]) or ", ".join(sorted(map(str, names - set(COLUMNS)))[:3])
-        raise RejectedError(f"these are not rows of an evaluation: {missing[:200]}")
+        raise RejectedError(Reason("not_evaluation_rows", why=missing[:200]))
     return [_typed(at, row) for at, row in enumerate(rows)]
 
 
 def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
     if None in row or None in row.values():
-        raise RejectedError("this row has fewer fields than the first row; is the file complete?", where=f"[{at}]")
+        raise RejectedError(Reason("row_too_short"), where=f"[{at}]")
     typed: dict[str, Any] = {}
     for name, text in row.items():
         if not text and name not in ("policy", "instance", "level"):
@@ -172,7 +173,7 @@ def _typed(at: int, row: Mapping[str, str | None]) -> dict[str, Any]:
         try:
             typed[name] = _KINDS[name].validate_strings(text)
         except ValidationError:
-            raise RejectedError("is not a figure", where=f"[{at}].{name}") from None
+            raise RejectedError(Reason("not_a_figure"), where=f"[{at}].{name}") from None
     return typed
 
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import ALL_MODELS, MAX_MICROPRICE, NO_FACTS, Facts, Location, location_of
+from seaway.domain.reasons import Reason
 from seaway.wire.fields import Labels, OneOrMore, Reference, ReferenceOrNone, no_entries, no_pairs
 from seaway.wire.message import Incoming, Shown
 
@@ -33,12 +34,12 @@ def microprice(value: object) -> int:
     except InvalidOperation:
         price = None
     if price is None or not price.is_finite() or price < 0:
-        raise RejectedError(f"{value!r} is not a price like 2.50")
+        raise RejectedError(Reason("not_a_price", value=repr(value)))
     if price * MICRO > MAX_MICROPRICE:
-        raise RejectedError(f"{value!r} is above the highest price, {MAX_MICROPRICE // MICRO:,}")
+        raise RejectedError(Reason("price_too_high", value=repr(value), most=MAX_MICROPRICE // MICRO))
     micros = price * MICRO
     if micros != int(micros):
-        raise RejectedError(f"{value!r} has more than six decimal places")
+        raise RejectedError(Reason("price_too_fine", value=repr(value)))
     return int(micros)
 
 
@@ -158,7 +159,7 @@ def patch_of(given: Mapping[str, Sequence[str]], unset: Iterable[str] = ()) -> d
         name, _, key = each.partition("=")
         field = _FIELDS.get(name)
         if field is None or (key and name not in _PAIRS):
-            raise RejectedError(f"{each[:80]!r} is not a fact; available: {', '.join(_FIELDS)}", where="unset")
+            raise RejectedError(Reason("not_a_fact", name=each[:80], names=tuple(_FIELDS)), where="unset")
         if not key:
             patch[field] = None
         elif patch.get(field, {}) is not None:
@@ -187,7 +188,7 @@ def _labelled(values: Sequence[str]) -> dict[str, str]:
     pairs = [each.partition("=") for each in values]
     for key, equals, _ in pairs:
         if not equals:
-            raise RejectedError(f"{key[:80]!r} is not a label like team=a", where="labels")
+            raise RejectedError(Reason("not_a_label", key=key[:80]), where="labels")
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -90,7 +90,7 @@ def mig_name(value: object) -> object:
         return value
     name = value.strip().lower().removeprefix("mig-").replace("gb.", "gb+")
     if not MIG_NAME.fullmatch(name):
-        raise PydanticCustomError("mig", "is not a MIG profile like 3g.40gb or 1g.10gb+me")
+        raise PydanticCustomError("mig", "{why}", {"why": Reason("not_a_mig_profile")})
     return name
 
 

@@ -20,6 +20,7 @@ from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Ser
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify, Occasion
+from seaway.domain.reasons import Reason, both
 from seaway.domain.runtime import (
     NO_RUNTIME,
     READ_ONLY,
@@ -230,8 +231,8 @@ LONGEST_EXAMPLE = 80
 def run_of(value: object) -> object:
     """Reject a text, with the mapping for it; return other values unchanged."""
     if isinstance(value, str):
-        example = "must be a mapping, like {image: ubuntu, command: [sh, -c, {text}]}"
-        raise PydanticCustomError("run", example, {"text": orjson.dumps(value.strip()[:LONGEST_EXAMPLE]).decode()})
+        text = orjson.dumps(value.strip()[:LONGEST_EXAMPLE]).decode()
+        raise PydanticCustomError("run", "{why}", {"why": Reason("use_run_mapping", text=text)})
     return value
 
 
@@ -243,7 +244,7 @@ def volume_of(value: object) -> object:
     if not isinstance(value, str):
         return value
     if not (found := VOLUME.fullmatch(value.strip())):
-        said = "must be like claim=imagenet:/data:ro, with claim, secret, config_map or empty_dir"
+        said = Reason("use_volume")
         raise PydanticCustomError("volume", said)
     return {"path": found[3], found[1] or "claim": found[2]} | ({"read_only": True} if found[4] else {})
 
@@ -292,8 +293,8 @@ class VolumeIn(Incoming):
         """
         sources = [kind for kind in VolumeKind if getattr(self, kind.value)]
         if len(sources) != 1:
-            given = " and ".join(sources) if sources else "none"
-            raise RejectedError(f"needs one source of {', '.join(VolumeKind)}, but has {given}")
+            given = both(*sources) if sources else Reason("none")
+            raise RejectedError(Reason("one_source", sources=tuple(VolumeKind), given=given))
         (kind,) = sources
         name = {VolumeKind.EMPTY_DIR: "", VolumeKind.CSI: self.csi.driver if self.csi else ""}.get(kind)
         return Volume(
@@ -413,7 +414,7 @@ def replicas_of(value: object) -> object:
     if isinstance(value, ReplicasIn | dict):
         return value
     if isinstance(value, str):
-        raise PydanticCustomError("replicas", "must be a whole number, or a range like 2-16")
+        raise PydanticCustomError("replicas", "{why}", {"why": Reason("not_replicas")})
     if not isinstance(value, int) or isinstance(value, bool):
         raise PydanticKnownError("int_type")
     if value < 1:
@@ -713,14 +714,14 @@ class JobIn(Incoming):
         """
         request, network = _request(self.resources), _need(self.network)
         if network.any and not self.gateway:
-            raise RejectedError("is needed, for bounds on the network are measured from it", where="gateway")
+            raise RejectedError(Reason("gateway_needed"), where="gateway")
         if self.placement.max_price_per_gpu_hour is not None and not request.gpus:
-            raise RejectedError("is given, but the job has no gpus", where="placement.max_price_per_gpu_hour")
+            raise RejectedError(Reason("given_without_gpus"), where="placement.max_price_per_gpu_hour")
         elastic = self.replicas.min != self.replicas.max or self.replicas.wanted is not None
         if self.expose.type and not self.run.ports:
-            raise RejectedError("needs a port: set run.ports", where="expose.type")
+            raise RejectedError(Reason("port_needed"), where="expose.type")
         if len(self.expose.node_ports) > len({*self.run.ports}):
-            said = f"has more ports than run.ports, which has {len({*self.run.ports})}"
+            said = Reason("more_ports", count=len({*self.run.ports}))
             raise RejectedError(said, where="expose.node_ports")
         return JobSpec(
             name=self.name,
@@ -784,7 +785,7 @@ def _array(given: JobIn) -> TaskArray | None:
     if not given.array and not given.matrix:
         return None
     if twice := sorted(given.matrix.keys() & given.run.env.keys()):
-        raise RejectedError(f"has the variable {twice[0]!r}, which run.env sets too", where="matrix")
+        raise RejectedError(Reason("variable_twice", name=twice[0]), where="matrix")
     return task_array(given.array, tuple((name, tuple(values)) for name, values in given.matrix.items()))
 
 
@@ -818,7 +819,7 @@ def _request(given: ResourcesIn) -> ResourceRequest:
     if not given.gpus:
         for name in ("gpu_memory", "gpu_cores"):
             if getattr(given, name) is not None:
-                raise RejectedError(f"is given, but gpus is 0: set gpus, or omit {name}", where=f"resources.{name}")
+                raise RejectedError(Reason("given_with_no_gpus", name=name), where=f"resources.{name}")
     if given.mig:
         _check_mig(given)
     memory_mib, percent = (0, 0) if given.gpu_memory is None else fields.gpu_memory(given.gpu_memory)
@@ -836,12 +837,12 @@ def _request(given: ResourcesIn) -> ResourceRequest:
 def _check_mig(given: ResourcesIn) -> None:
     """Reject a MIG profile with fields that contradict it."""
     if not given.gpus:
-        raise RejectedError("is given, but gpus is 0: set gpus, or omit mig", where="resources.mig")
+        raise RejectedError(Reason("given_with_no_gpus", name="mig"), where="resources.mig")
     for name in ("gpu_memory", "gpu_cores"):
         if getattr(given, name) is not None:
-            raise RejectedError(f"is given, but mig sets it: omit {name} or mig", where=f"resources.{name}")
+            raise RejectedError(Reason("mig_sets_it", name=name), where=f"resources.{name}")
     if given.gpu_mode and DeviceMode.MIG.value not in given.gpu_mode:
-        raise RejectedError("does not include mig, but a MIG profile is given", where="resources.gpu_mode")
+        raise RejectedError(Reason("mode_without_mig"), where="resources.gpu_mode")
 
 
 _AMOUNTS = frozenset({"cpu", "memory", "gpus", "gpu_memory", "gpu_cores", "mig", "shm_size"})
@@ -852,9 +853,9 @@ def _device_rules(given: ResourcesIn) -> DeviceRules:
     if given.model_fields_set <= _AMOUNTS:
         return ANY_DEVICE
     if given.gpu_topology and given.gpus < 2:
-        raise RejectedError("connects the GPUs of a replica: set gpus to 2 or more", where="resources.gpu_topology")
+        raise RejectedError(Reason("topology_needs_gpus"), where="resources.gpu_topology")
     if given.gpu_topology and given.same_numa:
-        raise RejectedError("is given with same_numa, which already connects the GPUs", where="resources.gpu_topology")
+        raise RejectedError(Reason("topology_and_numa"), where="resources.gpu_topology")
     rules = DeviceRules(
         models=frozenset(given.gpu_model),
         use_types=tuple(given.gpu_use_types),
@@ -903,7 +904,7 @@ def _data(given: DataIn) -> DataSource:
         return NO_DATA
     size_mib = fields.memory_mib(given.size)
     if size_mib and not given.location:
-        raise RejectedError("is required with a data size", where="data.location")
+        raise RejectedError(Reason("needed_with_data_size"), where="data.location")
     return DataSource(given.location, size_mib)
 
 
@@ -924,7 +925,7 @@ def _run(given: RunIn | ContainerIn) -> Run:
 def _runtime(given: JobIn) -> Runtime:
     shm_mib, memory_mib = (fields.memory_mib(each) for each in (given.resources.shm_size, given.resources.memory))
     if memory_mib and shm_mib > memory_mib:
-        raise RejectedError("is larger than the memory of the replica, which includes it", where="resources.shm_size")
+        raise RejectedError(Reason("larger_than_memory"), where="resources.shm_size")
     volumes = []
     for at, each in enumerate(given.volumes):
         try:

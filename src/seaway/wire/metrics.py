@@ -18,6 +18,7 @@ from seaway.application.ports.usage import Used, add_up
 from seaway.application.views import DeviceUse, Holding
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also
 from seaway.wire.message import Shown
 
 PIECE = 4096
@@ -190,9 +191,9 @@ def require_among(name: str, known: Iterable[str], what: str) -> None:
         return
     folded = {each.lower(): each for each in names}
     near = get_close_matches(name.lower(), folded, 1, NEAR)
-    there = f"; available: {', '.join(names[:SOME])}" if names else ""
-    meant = f"; did you mean {folded[near[0]]!r}?" if near else there
-    raise RejectedError(f"{what} {name[:100]!r} not found{meant}", where=what)
+    there = Reason("available", names=tuple(names[:SOME])) if names else ""
+    meant = Reason("did_you_mean", names=repr(folded[near[0]])) if near else there
+    raise RejectedError(also(Reason("not_found", kind=what, name=name[:100]), meant), where=what)
 
 
 def _json_text(value: str) -> str:

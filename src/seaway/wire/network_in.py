@@ -24,6 +24,7 @@ from seaway.domain.gateways import (
     ProbeConfig,
     Sid,
 )
+from seaway.domain.reasons import Reason
 from seaway.domain.units import rate_text, short_time_text
 from seaway.wire.facts import LocationIn
 from seaway.wire.fields import (
@@ -280,13 +281,10 @@ def _segment(text: str, known: Mapping[str, GatewayConfig], *, last: bool) -> IP
     if gateway is None:
         with suppress(ValueError):
             return address6(text)
-        raise RejectedError(f"{text!r} is not a gateway or an IPv6 address")
+        raise RejectedError(Reason("not_gateway_or_address", text=text))
     sid = gateway.end if last else gateway.sid(Behaviour.END)
     if sid is None:
-        raise RejectedError(
-            f"{text} has no {'End.DT6' if last else 'End'}, which a name in a path refers to: configure one, or use a "
-            "SID"
-        )
+        raise RejectedError(Reason("name_without_sid", text=text, behaviour="End.DT6" if last else "End"))
     return sid.address
 
 

@@ -12,6 +12,7 @@ from seaway.application.fleet.schedule import Schedule, ScheduledJob
 from seaway.application.fleet.shares import Factor, Share
 from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
+from seaway.domain import reasons
 from seaway.domain.amounts import JOBS, RESOURCES, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import (
@@ -443,7 +444,7 @@ class QueueIn(Incoming):
         if isinstance(self.policy, str):
             return {"policy": self.policy, "policy_options": self.policy_options}
         if self.policy_options:
-            raise RejectedError("is given twice; leave it out if policy has options", where="policy_options")
+            raise RejectedError(reasons.Reason("options_given_twice"), where="policy_options")
         return {"policy": self.policy.name, "policy_options": self.policy.options}
 
     def queue(self, name: str) -> Queue:
@@ -604,7 +605,7 @@ def split_options(texts: Iterable[str]) -> dict[str, Any]:
         path, equals, value = each.partition("=")
         name, _, inner = path.strip().partition(".")
         if not equals or not name:
-            raise RejectedError(f"{each[:80]!r} must be KEY=VALUE, like level=cluster", where="policy_options")
+            raise RejectedError(reasons.Reason("use_key_value", text=each[:80]), where="policy_options")
         read: str | int = int(value) if value.strip().lstrip("-").isdecimal() else value.strip()
         if inner:
             found.setdefault(name, {})[inner] = read

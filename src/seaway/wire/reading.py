@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from seaway.domain.errors import RejectedError
-from seaway.domain.reasons import Reason, also
+from seaway.domain.reasons import Reason, also, either
 from seaway.wire.fields import PATTERNS
 from seaway.wire.message import Incoming
 from seaway.wire.yaml import MAX_VALUES, yaml_document
@@ -70,7 +70,7 @@ def require_few_values(body: bytes) -> None:
     unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, b" \t\r\n")
     bare = b"".join(unescaped.split(b'"')[::2])
     if _separators(bare) - bare.count(b"[]") - bare.count(b"{}") >= MAX_SUBMITTED:
-        raise RejectedError(f"this has more than {MAX_SUBMITTED} values")
+        raise RejectedError(Reason("too_many_values", most=MAX_SUBMITTED))
 
 
 def _separators(body: bytes) -> int:
@@ -102,7 +102,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise RejectedError("this field is duplicated", where=_short(twice))
+        raise RejectedError(Reason("field_duplicated"), where=_short(twice))
     return fields
 
 
@@ -132,7 +132,7 @@ def _dumped(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
-        raise RejectedError(f"this cannot be written as JSON: {error}") from None
+        raise RejectedError(Reason("not_writable_json", why=str(error))) from None
 
 
 def _texts_expected(error: ValidationError) -> set[str]:
@@ -160,7 +160,7 @@ def read_value(model: type[Message], value: object) -> Message:
 def rejected(error: ValidationError, model: type[BaseModel]) -> RejectedError:
     """Return one error for all errors of a message; `also` has all but the first."""
     if error.error_count() > MAX_LISTED:
-        return RejectedError(f"the message has {error.error_count():,} errors, too many to list")
+        return RejectedError(Reason("too_many_errors", count=error.error_count()))
     reported: dict[str, RejectedError] = {}
     found = [(_without_forms(model, each["loc"]), each) for each in error.errors(include_url=False)]
     for steps, each in sorted(found, key=_of_another_form):
@@ -203,8 +203,7 @@ def _snake(name: str) -> str:
 
 
 def _either(places: Sequence[str]) -> str:
-    *most, last = [f"'{each}'" for each in places]
-    return Reason("either", names=tuple(most), last=last) if most else last
+    return either([f"'{each}'" for each in places])
 
 
 MAX_PLACES = 3
@@ -299,7 +298,7 @@ def message_of(error: ErrorDetails) -> str:
     if kind == "list_type" and isinstance(error["input"], str):
         return Reason("not_list_such_as", example=_shown_json(error["input"].split()))
     if kind == "json_invalid":
-        return f"this is not JSON: {context['error']}"
+        return Reason("not_json", why=str(context["error"]))
     if kind == "literal_error":
         return Reason("not_one_of", names=_either(re.findall("'([^']*)'", context["expected"])))
     if kind in _CODES:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from seaway.application.views import ReservationView
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.units import LARGEST
 from seaway.wire.fields import Line, ReferenceOrNone, References, at_ns, moment, no_entries
@@ -125,4 +126,4 @@ def _time(text: str, field: str) -> int:
     try:
         return at_ns(text)
     except (ValueError, OverflowError):
-        raise RejectedError(f"{text!r} is not a time with a zone, like 2026-11-28T14:00:00Z", where=field) from None
+        raise RejectedError(Reason("use_time_with_zone", text=text), where=field) from None

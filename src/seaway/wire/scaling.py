@@ -11,7 +11,7 @@ from pydantic import Field
 
 from seaway.domain import units
 from seaway.domain.errors import RejectedError
-from seaway.domain.reasons import time_text
+from seaway.domain.reasons import Reason, time_text
 from seaway.domain.scaling import SHRINK_AFTER_S, UNIT, Metric, Trigger
 from seaway.domain.units import short_time_text
 from seaway.wire import fields
@@ -108,8 +108,7 @@ def require_cron(text: str, where: str) -> None:
     except CronSimError:
         known = None
     if not known:
-        said = "use minute, hour, day of the month, month and day of the week, like 0 8 * * 1-5"
-        raise RejectedError(f"is {text!r}, which is not a cron expression that is ever due; {said}", where=where)
+        raise RejectedError(Reason("not_cron", text=text), where=where)
 
 
 def trigger_text(trigger: Trigger) -> dict[str, Any]:

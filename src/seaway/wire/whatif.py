@@ -80,7 +80,7 @@ class TraceIn(Incoming):
                 specs.append(kind.spec(tenant))
         for at, (kind_at, *_) in enumerate(self.jobs):
             if kind_at >= len(specs):
-                said = f"kind {kind_at} does not exist; there are {len(specs)}, from 0"
+                said = Reason("no_such_kind", kind_at=kind_at, count=len(specs))
                 raise RejectedError(said, where=f"trace.jobs.{at}")
         return tuple(TraceJob(specs[kind_at], arrives_s, lasts_s) for kind_at, arrives_s, lasts_s in self.jobs)
 
@@ -130,10 +130,10 @@ class QuestionIn(Incoming):
         """
         window_s = seconds(self.window)
         if not window_s:
-            raise RejectedError("must be at least 1s", where="window")
+            raise RejectedError(Reason("window_too_short"), where="window")
         last_s = seconds(self.last)
         if last_s and self.trace:
-            raise RejectedError("cannot be combined with trace", where="last")
+            raise RejectedError(Reason("not_with_trace"), where="last")
         added = [self.add_nodes] if isinstance(self.add_nodes, NewNodesIn) else self.add_nodes
         return Question(
             tuple(self.drain),

@@ -10,6 +10,7 @@ from typing import Any
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 from seaway.simulation.swf import read_swf_jobs
 from seaway.simulation.trace import counts_memory, jobs_of, read_job_table
 from seaway.wire.job_text import job_text
@@ -35,7 +36,7 @@ def read_table(file: Path, gateways: Collection[str]) -> Body:
     by_memory = counts_memory(table)
     jobs = jobs_of(table, gateways, by_memory=by_memory)
     if not any(job.arrives_s for job in jobs):
-        said = "has no times: it needs arrives_s and expected_duration_s, or creation_time and deletion_time"
+        said = Reason("trace_without_times")
         raise RejectedError(said, where=str(file))
     return trace_of(jobs if by_memory else list(map(_by_share, jobs)))
 

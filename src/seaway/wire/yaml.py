@@ -11,29 +11,24 @@ from typing import Any, NamedTuple
 import yaml
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 SAYS = (
-    ("mapping values are not allowed", "a colon is not allowed here: put the text in quotes, or fix the indentation"),
-    (
-        "cannot start any token",
-        "no value can begin with this: quote the text, and indent with spaces, not tabs",
-    ),
-    ("unexpected end of stream", "the text ends, and a quote is still open"),
-    ("undefined alias", "this alias has no anchor"),
-    ("duplicate anchor", "two anchors have the same name"),
-    ("single document", "only one document is allowed, and another begins here"),
-    ("constructor for the tag", "tags like this are not supported"),
-    ("unhashable key", "the name of a field must be a text"),
-    ("for merging", "only mappings can be merged"),
-    ("escape character", "this escape sequence is not valid between double quotes: use single quotes"),
-    (
-        "did not find expected",
-        "unexpected text: check for an open bracket, and the indentation",
-    ),
+    ("mapping values are not allowed", "yaml_colon"),
+    ("cannot start any token", "yaml_cannot_begin"),
+    ("unexpected end of stream", "yaml_open_quote"),
+    ("undefined alias", "yaml_no_anchor"),
+    ("duplicate anchor", "yaml_same_anchor"),
+    ("single document", "yaml_one_document"),
+    ("constructor for the tag", "yaml_tag"),
+    ("unhashable key", "yaml_field_name"),
+    ("for merging", "yaml_merge"),
+    ("escape character", "yaml_escape"),
+    ("did not find expected", "yaml_unexpected"),
 )
-"""Error messages by a part of the parser's message; the first match applies."""
+"""Codes of reasons by a part of the parser's message; the first match applies."""
 
-OTHERWISE = "the syntax is invalid"
+OTHERWISE = "yaml_syntax"
 
 KINDS = {"int": "number", "float": "number", "bool": "truth value", "timestamp": "date"}
 """Names of types by the end of their tags."""
@@ -64,11 +59,11 @@ class YamlError(RejectedError):
 def broken(error: yaml.YAMLError | UnicodeEncodeError, body: bytes | str) -> YamlError:
     """Return the error for invalid YAML."""
     if isinstance(error, (yaml.reader.ReaderError, UnicodeEncodeError)):
-        return YamlError("this is not YAML: it has characters that text cannot have", _line(error, body))
+        return YamlError(Reason("not_yaml_text"), _line(error, body))
     said = str(error)
-    says = next((says for part, says in SAYS if part in said), OTHERWISE)
+    code = next((code for part, code in SAYS if part in said), OTHERWISE)
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
-    return _at(mark, f"this is not YAML: {says}")
+    return _at(mark, Reason("not_yaml", why=Reason(code)))
 
 
 def _at(mark: yaml.Mark | None, message: str) -> YamlError:
@@ -82,13 +77,13 @@ def unreadable(scalars: Iterable[yaml.ScalarNode], read: Callable[[yaml.ScalarNo
             read(node)
         except Exception:  # noqa: BLE001  # constructors raise many types of errors
             return _invalid(node)
-    return YamlError("this YAML has a value that is not plain")
+    return YamlError(Reason("yaml_not_plain"))
 
 
 def _invalid(node: yaml.ScalarNode) -> YamlError:
     kind = KINDS.get(node.tag.rpartition(":")[2], "plain value")
     short = node.value if len(node.value) <= SHOWN else f"{node.value[:SHOWN]}…"
-    return _at(node.start_mark, f"{short!r} is not a valid {kind}; put it in quotes to use it as text")
+    return _at(node.start_mark, Reason("not_valid_kind", value=short, kind=kind))
 
 
 def _line(error: yaml.reader.ReaderError | UnicodeEncodeError, body: bytes | str) -> int:
@@ -227,14 +222,14 @@ def _require_flat(body: bytes | str, most: int) -> None:
             depth -= 1
         values += isinstance(event, yaml.NodeEvent)
         if depth > MAX_NESTED or values > most:
-            raise YamlError(f"this YAML nests deeper than {MAX_NESTED} or has more than {most} values")
+            raise YamlError(Reason("yaml_too_deep", depth=MAX_NESTED, most=most))
 
 
 def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
     """Return the extent of a value with expanded aliases; `NONE` in `known` marks values in progress."""
     extent = known.get(id(node))
     if extent is NONE:
-        raise _at(node.start_mark, "this YAML has a value that contains itself")
+        raise _at(node.start_mark, Reason("yaml_contains_itself"))
     if extent is None:
         known[id(node)] = NONE
         size, height = 1, 0
@@ -247,9 +242,9 @@ def _expanded(node: yaml.Node, known: dict[int, _Extent], most: int) -> _Extent:
             height += 1
         extent = known[id(node)] = _Extent(size, height)
     if extent.values > most:
-        raise YamlError(f"this YAML expands to more than {most} values")
+        raise YamlError(Reason("yaml_expands", most=most))
     if extent.height > MAX_NESTED:
-        raise YamlError(f"this YAML nests deeper than {MAX_NESTED}, with expanded aliases")
+        raise YamlError(Reason("yaml_alias_deep", depth=MAX_NESTED))
     return extent
 
 
@@ -258,14 +253,14 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
             twice = next(key for key, count in Counter(keys).items() if count > 1)
-            raise YamlError(f"the field {twice[:60]!r} is duplicated", _line_of(node, twice))
+            raise YamlError(Reason("yaml_field_twice", name=twice[:60]), _line_of(node, twice))
         return [part for pair in node.value for part in pair]
     if isinstance(node, yaml.SequenceNode):
         return list(node.value)
     if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and len(node.value) > LONGEST_NUMBER:
         raise _invalid(node)
     if node.tag == "tag:yaml.org,2002:float" and not _is_finite(node.value):
-        raise YamlError(f"{node.value} is not a number", node.start_mark.line + 1)
+        raise YamlError(Reason("yaml_not_a_number", value=node.value), node.start_mark.line + 1)
     return []
 
 

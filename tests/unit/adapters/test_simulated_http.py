@@ -19,6 +19,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimulatedCluster
 from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.faults import Options
+from seaway.adapters.simulated.messages import FaultRequest
 from seaway.adapters.simulated.server import Server
 from seaway.application.ports.backend import Changes
 from seaway.domain.errors import RejectedError, UnavailableError
@@ -96,6 +97,29 @@ def test_everything_comes_through_as_it_was(url: str) -> None:
     assert list(remote.logs("sw-a-1", 0, 5, "main")) == list(local.logs("sw-a-1", 0, 5))
     assert list(remote.logs("sw-a-1", 0, 5, "main", 4_102_444_800_000_000_000)) == []
     there.close()
+
+
+def test_reasons_keep_their_codes() -> None:
+    """Those of answers, addresses and errors have their codes and parameters on both ends."""
+    clock = VirtualClock()
+    server = Server(SimulatedBackends(small(), clock, Options(waits=False)))
+    server.start()
+    with closing(RemoteSimulatedBackends(server.url)) as there:
+        remote = there.cluster("alpha")
+        _, refused = remote.send([deployment("a"), deployment("b", cpu_milli=10**7)])
+        clock.advance_s(60)
+        (started,) = remote.changes("", 0).workloads
+        remote.cause(FaultRequest("cut"))
+        with pytest.raises(UnavailableError) as caught:
+            remote.changes("", 0)
+    server.stop()
+    found = [refused.reason, started.endpoints[0].reason, caught.value.args[0]]
+    assert [(each.code, *each.params) for each in found] == [
+        ("in_cluster", "cluster", "text"),
+        ("inside_only", "type"),
+        ("simulated_silence", "cluster", "text"),
+    ]
+    assert found[0].params["text"].code == "node_cpu_left"
 
 
 def test_a_cluster_that_the_server_lacks_is_rejected(url: str) -> None:

@@ -139,7 +139,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
         ),
         (
             {"replicas": 3, "gang": True, "single_cluster": True, "run": Run(command=("train",))},
-            "it would fit with 2 replicas, or with MASTER_ADDR in run.env",
+            "it would fit with 2 replicas or with MASTER_ADDR in run.env",
         ),
         ({"mig": "3g.40gb"}, "2 no such MIG profile; it would fit without mig (alpha/node-0)"),
         ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
@@ -213,7 +213,7 @@ def test_a_gang_is_reported_when_its_bounds_alone_are_in_the_way() -> None:
     )
     reported = refused(scene(parts), replicas=3, gang=True, between_replicas=NetworkNeed(max_latency_ns=1_000_000))
     assert reported["resources"].endswith(
-        "it would fit with 2 replicas, or without between_replicas (a to b: latency 9 ms, bound 1 ms; "
+        "it would fit with 2 replicas or without between_replicas (a to b: latency 9 ms, bound 1 ms; "
         "b to a: latency 9 ms, bound 1 ms)"
     )
 

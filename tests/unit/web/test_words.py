@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import string
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
 from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.client.connection import error_of
-from seaway.domain import units
+from seaway.domain import errors, units
 from seaway.domain.dependencies import When
 from seaway.domain.errors import RejectedError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
@@ -34,6 +34,7 @@ from seaway.wire.job_in import JobIn
 from seaway.wire.reading import read_json
 
 WEB = Path(str(files("seaway.web")))
+SOURCE = WEB.parent
 SPEAKING = {"words", "_"}
 """Anything that code and templates call to say something."""
 
@@ -58,7 +59,9 @@ NAMED = {
     "operator",
     "admin",
     *("updated", "resized", "lease", "blocked", "slo_violated", "slo_recovered", "endpoint", "failover", "drift"),
-    *("job", "queue", "pool", "tenant", "reservation", "cluster"),
+    *("job", "queue", "pool", "tenant", "reservation", "cluster", "node", "gateway", "token", "notification"),
+    *("policy", "trained policy", "evaluation", "saved filter", "dead letter", "agent", "monitor"),
+    *("template", "metric", "link", "site", "number", "truth value", "date", "plain value"),
     *When,
     *COLUMNS.values(),
 } - {"deleted"}
@@ -166,3 +169,64 @@ def test_errors_of_the_api_are_in_the_language_of_the_page() -> None:
     assert (str(lost), str(words_of("zh").error(lost))) == ("queue 'batch' not found", "未找到队列 'batch'")
     plain = UnavailableError("it is busy", retry_after_s=3)
     assert (str(words_of("zh").error(plain)), words_of("zh").error(plain).retry_after_s) == ("it is busy", 3)
+
+
+ERROR_NAMES = {name for name in vars(errors) if name.endswith("Error")} - {"InvariantError"} | {"TooManyReportsError"}
+"""Classes of errors that answers of the API report."""
+
+
+OF_COMMANDS = {"job_imports", "queue_imports", "fleet_yaml.py"}
+"""Readers of files that only commands use."""
+
+
+def plain_texts(node: ast.expr | None, assigned: Mapping[str, Sequence[ast.expr]]) -> Iterator[ast.expr]:
+    """List the texts without a code that an expression can be, also by a variable."""
+    match node:
+        case ast.Constant(value=str(text)) if text:
+            yield node
+        case ast.JoinedStr() | ast.BinOp():
+            yield node
+        case ast.IfExp():
+            yield from plain_texts(node.body, assigned)
+            yield from plain_texts(node.orelse, assigned)
+        case ast.BoolOp():
+            for each in node.values:
+                yield from plain_texts(each, assigned)
+        case ast.Name():
+            for each in assigned.get(node.id, ()):
+                yield from plain_texts(each, {})
+
+
+def assigned_in(nodes: Iterable[ast.AST]) -> Mapping[str, Sequence[ast.expr]]:
+    """Return the values that are assigned to each variable."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.NamedExpr | ast.AnnAssign) and node.value:
+            for to in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(to, ast.Name):
+                    found.setdefault(to.id, []).append(node.value)
+    return found
+
+
+def errors_without_code(file: Path) -> Iterator[str]:
+    """List the places of a module that raise an error of the API with a plain text."""
+    module = ast.parse(file.read_text(encoding="utf-8"))
+    constants = assigned_in(module.body)
+    for scope in ast.walk(module):
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        assigned = {**constants, **assigned_in(ast.walk(scope))}
+        for call in ast.walk(scope):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
+                given = call.args[0] if call.func.id in ERROR_NAMES else None
+                if call.func.id == "PydanticCustomError" and "'why': " not in ast.unparse(call):
+                    given = call.args[1]
+                for text in plain_texts(given, assigned):
+                    yield f"{file.relative_to(SOURCE)}:{text.lineno}"
+
+
+@pytest.mark.parametrize("package", ["api", "application", "domain", "wire", "scheduling/policies"])
+def test_errors_of_the_api_have_a_code(package: str) -> None:
+    """Anything that an answer of the API can report has a code, so that pages can show it in Chinese."""
+    files = [file for file in sorted((SOURCE / package).rglob("*.py")) if not OF_COMMANDS & {*file.parts, file.name}]
+    assert sorted({place for file in files for place in errors_without_code(file)}) == []

@@ -39,7 +39,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.facts import NO_FACTS, Facts
-from seaway.domain.reasons import in_cluster
+from seaway.domain.reasons import Reason, in_cluster
 from seaway.domain.tenancy import DEFAULT
 
 LOGS_S = 20.0
@@ -176,7 +176,7 @@ class KubernetesCluster:
         source = Source.of(self._pod(workload, replica), container)
         if self._followed >= MAX_FOLLOWED:
             raise UnavailableError(
-                f"{self.cluster} has {MAX_FOLLOWED} logs followed already", retry_after_s=RETRY_AFTER_S
+                Reason("logs_followed", cluster=self.cluster, most=MAX_FOLLOWED), retry_after_s=RETRY_AFTER_S
             )
         return self._reactor.submit(self._follow_log(source, tail, after, give, since_ns))
 
@@ -194,7 +194,9 @@ class KubernetesCluster:
 
     async def _open_session(self, source: Source, wanted: SessionRequest) -> PodSession:
         if self._sessions >= MAX_SESSIONS:
-            raise UnavailableError(f"{self.cluster} has {MAX_SESSIONS} open sessions", retry_after_s=RETRY_AFTER_S)
+            raise UnavailableError(
+                Reason("sessions_of_cluster", cluster=self.cluster, most=MAX_SESSIONS), retry_after_s=RETRY_AFTER_S
+            )
         self._sessions += 1
         try:
             return await open_session(self._api, self._reactor, source, wanted, self._end_session)
@@ -210,7 +212,7 @@ class KubernetesCluster:
         job_id, _, attempt = workload.removeprefix("sw-").rpartition("-")
         seats = self._view.replica_pods((job_id, int(attempt) if attempt.isdecimal() else 0))
         if replica not in seats:
-            raise RejectedError(f"workload {workload!r} has no pod for replica {replica} in {self.cluster}")
+            raise RejectedError(Reason("no_pod_for_replica", workload=workload, replica=replica, cluster=self.cluster))
         return seats[replica]
 
     def _terminating_answer(self) -> Answer:

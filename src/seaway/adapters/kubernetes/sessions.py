@@ -21,6 +21,7 @@ from seaway.adapters.kubernetes.connection.responses import ApiError
 from seaway.adapters.kubernetes.logs import Source
 from seaway.application.ports.sessions import SUBPROTOCOL, Channel, SessionKind, SessionRequest, status_frame
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason
 
 V4 = "v4.channel.k8s.io"
 
@@ -79,14 +80,14 @@ class PodSession:
 
     async def _send(self, frame: bytes) -> None:
         if frame[0] == Channel.CLOSE and self._socket.subprotocol != SUBPROTOCOL:
-            raise RejectedError(f"{self._name} cannot signal the end of input; Kubernetes 1.30 and newer can")
+            raise RejectedError(Reason("no_end_of_input", name=self._name))
         await self._send_message(frame)
 
     async def _send_message(self, message: bytes) -> None:
         try:
             await self._socket.send(message)
         except ConnectionClosed:
-            raise UnavailableError(f"{self._name} closed the connection") from None
+            raise UnavailableError(Reason("connection_closed_by", name=self._name)) from None
 
     async def _receive(self) -> bytes:
         while True:

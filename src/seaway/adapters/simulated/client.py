@@ -18,6 +18,7 @@ from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.network import Gateway, Link
+from seaway.domain.reasons import Reason
 
 Read = TypeVar("Read")
 
@@ -41,7 +42,7 @@ class RemoteSimulatedCluster:
     def __init__(self, url: str, cluster: str, timeout_s: float = TIMEOUT_S) -> None:
         self._name = cluster
         self._admission = _Admission(
-            f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", f"cluster {cluster!r}", timeout_s
+            f"{url.rstrip('/')}/clusters/{quote(cluster, safe='')}", Reason("cluster_named", cluster=cluster), timeout_s
         )
 
     @property
@@ -52,11 +53,11 @@ class RemoteSimulatedCluster:
     def changes(self, cursor: str, wait_s: float) -> Changes:
         """Return the changes since `cursor`, or a full report if it is empty or too old."""
         asked = {"cursor": cursor, "wait_s": wait_s}
-        return self._admission.get("/changes", asked, messages.CHANGES.validate_json, wait_s)
+        return self._admission.get("/changes", asked, messages.read_changes, wait_s)
 
     def send(self, commands: Sequence[Command]) -> list[Answer]:
         """Execute commands in one request; return the answers in the same order."""
-        return self._admission.post("/commands", messages.write_commands(commands), messages.ANSWERS.validate_json)
+        return self._admission.post("/commands", messages.write_commands(commands), messages.read_answers)
 
     def manifests(self, deployment: Deployment) -> list[dict[str, Any]]:
         """Return a Kubernetes Job for each replica, as for a real cluster."""
@@ -107,7 +108,7 @@ class RemoteSimulatedBackends:
         _require_url(url)
         self._url = url
         self._timeout_s = timeout_s
-        self._admission = _Admission(url.rstrip("/"), f"the server of simulated clusters at {url}", timeout_s)
+        self._admission = _Admission(url.rstrip("/"), Reason("simulation_server", url=url), timeout_s)
         self._lock = Lock()
         self._learned = False
         self._clusters: dict[str, RemoteSimulatedCluster] = {}
@@ -205,9 +206,9 @@ class _Admission:
                 return read(response.content)
             problem = messages.PROBLEM.validate_json(response.content)
         except httpx.HTTPError as error:
-            raise UnavailableError(f"{self._whom} does not answer: {error}", retry_after_s=1) from error
+            raise UnavailableError(Reason("no_answer_of", name=self._whom, why=str(error)), retry_after_s=1) from error
         except (ValidationError, orjson.JSONDecodeError) as error:
-            raise UnavailableError(f"{self._whom} answers something that cannot be read") from error
+            raise UnavailableError(Reason("answers_unreadable", name=self._whom)) from error
         if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
-            raise RejectedError(problem.message, where=problem.where)
-        raise UnavailableError(problem.message, retry_after_s=problem.retry_after_s)
+            raise RejectedError(problem.text, where=problem.where)
+        raise UnavailableError(problem.text, retry_after_s=problem.retry_after_s)

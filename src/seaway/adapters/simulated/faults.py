@@ -6,13 +6,14 @@ from dataclasses import dataclass, fields
 from random import Random
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 NS_PER_S = 1_000_000_000
 S_PER_H = 3600
 
-PULL_ERROR = "image pull error: no such image (simulated)"
-CRASH = "exit code 137 (simulated)"
-REFUSAL = "admission refused (simulated)"
+PULL_ERROR = Reason("simulated_pull_error")
+CRASH = Reason("simulated_crash")
+REFUSAL = Reason("simulated_refusal")
 
 
 @dataclass(frozen=True, slots=True)

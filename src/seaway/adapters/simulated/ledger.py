@@ -12,6 +12,7 @@ from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.reasons import Reason
 
 Key = tuple[str, int]
 """Key of a workload: job ID and attempt."""
@@ -33,14 +34,14 @@ class DeviceLedger:
         """Return the reason why a slice cannot be allocated; empty if it can."""
         name = self.device.uuid
         if not self.healthy or self.device.cordoned:
-            return f"device {name} is {'cordoned' if self.healthy else 'unhealthy'}"
+            return Reason("device_cordoned" if self.healthy else "device_is_unhealthy", device=name)
         if taken.memory_mib > self.memory_mib:
-            return f"device {name} has {self.memory_mib} MiB left, not {taken.memory_mib}"
+            return Reason("device_memory_left", device=name, left=self.memory_mib, needed=taken.memory_mib)
         mig = self.device.mode is DeviceMode.MIG  # core shares are rounded up, so their sum may exceed the device
         if taken.core_milli > self.core_milli and not mig:
-            return f"device {name} has {self.core_milli} thousandths of its cores left, not {taken.core_milli}"
+            return Reason("device_cores_left", device=name, left=self.core_milli, needed=taken.core_milli)
         if self.slots < 1:
-            return f"device {name} has no share left"
+            return Reason("device_full", device=name)
         return self._refuses_instance(taken) if mig else ""
 
     def move(self, taken: DeviceSlice, sign: int) -> None:
@@ -52,11 +53,11 @@ class DeviceLedger:
             self.mig_used ^= self._cover(taken)
 
     def _refuses_instance(self, taken: DeviceSlice) -> str:
-        what = f"device {self.device.uuid} has {{}} {taken.mig_profile!r} at {taken.mig_start}"
         cover = self._cover(taken)
-        if not cover:
-            return what.format("no")
-        return what.format("another instance in place of") if cover & self.mig_used else ""
+        if cover and not cover & self.mig_used:
+            return ""
+        instance = {"device": self.device.uuid, "profile": taken.mig_profile}
+        return Reason("mig_taken" if cover else "mig_missing", **instance, start=taken.mig_start)
 
     def _cover(self, taken: DeviceSlice) -> int:
         """Return the memory slices of a MIG instance as bits; 0 if the device does not support the instance."""
@@ -82,14 +83,14 @@ class NodeLedger:
     def refuses(self, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
         """Return the reason why a replica does not fit the node, ignoring its devices; empty if it fits."""
         if not self.ready:
-            return f"node {self.node.name} is not ready"
+            return Reason("node_is_not_ready", node=self.node.name)
         if cpu_milli > self.cpu_milli:
-            return f"node {self.node.name} has {self.cpu_milli} thousandths of a core left, not {cpu_milli}"
+            return Reason("node_cpu_left", node=self.node.name, left=self.cpu_milli, needed=cpu_milli)
         if memory_mib > self.memory_mib:
-            return f"node {self.node.name} has {self.memory_mib} MiB left, not {memory_mib}"
+            return Reason("node_memory_left", node=self.node.name, left=self.memory_mib, needed=memory_mib)
         for taken in placement.slices:
             if taken.uuid not in self.devices:
-                return f"node {self.node.name} has no device {taken.uuid}"
+                return Reason("node_without_device", node=self.node.name, device=taken.uuid)
         return ""
 
 
@@ -172,7 +173,7 @@ class ClusterLedger:
     def _take_one(self, key: Key, placement: Placement, cpu_milli: int, memory_mib: int) -> str:
         link_table = self.nodes.get(placement.node)
         if link_table is None:
-            return f"node {placement.node} not found"
+            return Reason("node_not_found", place=placement.node)
         why = link_table.refuses(placement, cpu_milli, memory_mib)
         if why:
             return why

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, TypeAdapter
@@ -14,6 +14,8 @@ from seaway.application.ports.backend import Answer, Changes, Command, Removal
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import Gateway, Link
+from seaway.domain.reasons import Reason, received
+from seaway.wire.message import code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +197,37 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Error response."""
+    """Error response.
+
+    Attributes
+    ----------
+    reason
+        Code and parameters of the message; empty without a code.
+    """
 
     message: str
     where: str = ""
     retry_after_s: int = 1
+    reason: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The message, as a reason if it has a code."""
+        return received(self.reason, self.message)
+
+
+def problem_of(message: str, where: str = "", retry_after_s: int = 1) -> Problem:
+    """Return the response for an error."""
+    return Problem(message, where, retry_after_s, code_of(message) if isinstance(message, Reason) else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Answer to a request, with the codes and parameters of the reasons in it by their texts."""
+
+    answers: tuple[Answer, ...] = ()
+    changes: Changes | None = None
+    reasons: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +239,7 @@ class Healing:
 
 
 COMMANDS: TypeAdapter[list[Any]] = TypeAdapter(list[Annotated[Create | Remove, Discriminator("kind")]])
-ANSWERS: TypeAdapter[list[Answer]] = TypeAdapter(list[Answer])
-CHANGES: TypeAdapter[Changes] = TypeAdapter(Changes)
+CODED: TypeAdapter[Coded] = TypeAdapter(Coded)
 ABOUT: TypeAdapter[About] = TypeAdapter(About)
 DEPLOYMENT: TypeAdapter[Deployment] = TypeAdapter(Deployment)
 PROBLEM: TypeAdapter[Problem] = TypeAdapter(Problem)
@@ -235,3 +262,58 @@ def read_commands(body: bytes) -> list[Command]:
         When the input has another form.
     """
     return [each.removal if isinstance(each, Remove) else each.deployment for each in COMMANDS.validate_json(body)]
+
+
+def write_answers(answers: Sequence[Answer]) -> bytes:
+    """Encode the answers to commands."""
+    return CODED.dump_json(Coded(tuple(answers), reasons=_codes(each.reason for each in answers)))
+
+
+def read_answers(body: bytes) -> list[Answer]:
+    """Decode the output of `write_answers`."""
+    read = CODED.validate_json(body)
+    known = _texts(read)
+    return [replace(each, reason=known.get(each.reason, each.reason)) for each in read.answers]
+
+
+def write_changes(changes: Changes) -> bytes:
+    """Encode changes without default values."""
+    return CODED.dump_json(Coded(changes=changes, reasons=_codes(_reasons(changes))), exclude_defaults=True)
+
+
+def read_changes(body: bytes) -> Changes:
+    """Decode the output of `write_changes`."""
+    read = CODED.validate_json(body)
+    changes = read.changes or Changes("", complete=False)
+    known = _texts(read)
+    if not known:
+        return changes
+
+    def said(reason: str) -> str:
+        return known.get(reason, reason)
+
+    workloads = tuple(
+        replace(
+            each,
+            reason=said(each.reason),
+            replicas=tuple(replace(one, reason=said(one.reason)) for one in each.replicas),
+            endpoints=tuple(replace(one, reason=said(one.reason)) for one in each.endpoints),
+        )
+        for each in changes.workloads
+    )
+    return replace(changes, workloads=workloads)
+
+
+def _reasons(changes: Changes) -> Iterator[str]:
+    for each in changes.workloads:
+        yield each.reason
+        yield from (one.reason for one in each.replicas)
+        yield from (one.reason for one in each.endpoints)
+
+
+def _codes(reasons: Iterable[str]) -> dict[str, dict[str, Any]]:
+    return {str(each): code_of(each) for each in reasons if isinstance(each, Reason)}
+
+
+def _texts(read: Coded) -> Mapping[str, str]:
+    return {text: received(code, text) for text, code in read.reasons.items()}

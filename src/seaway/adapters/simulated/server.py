@@ -26,6 +26,7 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.messages import cause, heal
 from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
+from seaway.domain.reasons import reason_of
 
 LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
@@ -147,13 +148,11 @@ class _Uvicorn(uvicorn.Server):
 
 def _changes(cluster: SimulatedCluster, request: Request, _: bytes) -> bytes:
     wait_s = min(_number(request, "wait_s", 0.0), MAX_WAIT_S)
-    return messages.CHANGES.dump_json(
-        cluster.changes(request.query_params.get("cursor", ""), wait_s), exclude_defaults=True
-    )
+    return messages.write_changes(cluster.changes(request.query_params.get("cursor", ""), wait_s))
 
 
 def _commands(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
-    return messages.ANSWERS.dump_json(cluster.send(messages.read_commands(body)))
+    return messages.write_answers(cluster.send(messages.read_commands(body)))
 
 
 def _manifests(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
@@ -190,10 +189,10 @@ def _handler(backends: SimulatedBackends, work: Work) -> Handler:
             cluster = backends.cluster(request.path_params["name"])
             return _json(await run_in_threadpool(work, cluster, request, body))
         except UnavailableError as error:
-            problem = messages.Problem(str(error), retry_after_s=error.retry_after_s)
+            problem = messages.problem_of(reason_of(error), retry_after_s=error.retry_after_s)
             return _json(messages.PROBLEM.dump_json(problem), 503)
         except RejectedError as error:
-            return _json(messages.PROBLEM.dump_json(messages.Problem(error.message, error.where)), 422)
+            return _json(messages.PROBLEM.dump_json(messages.problem_of(error.message, error.where)), 422)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])

@@ -35,6 +35,7 @@ from seaway.domain.cluster import Cluster
 from seaway.domain.deployment import Cause, Deployment, WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason, in_cluster
 
 NS_PER_S = 1_000_000_000
 DONE = Answer(done=True)
@@ -135,7 +136,7 @@ class ClusterState:
         why = why or self.ledger.take(key, deployment.placements, request.cpu_milli, request.memory_mib)
         if why:
             self.journal.add(Refused(now_ns, *key, why))
-            return Answer(done=False, refused=True, reason=f"{self.name}: {why}", everywhere=why == everywhere)
+            return Answer(done=False, refused=True, reason=in_cluster(self.name, why), everywhere=why == everywhere)
         made = _made(deployment, fate, now_ns)
         self.records[key] = record = Record(made)
         self.journal.add(made)
@@ -152,7 +153,7 @@ class ClusterState:
         added = tuple(each for each in wanted if each.replica not in {one.replica for one in before})
         if why := self.orders.refusal or self.ledger.take(record.key, added, made.cpu_milli, made.memory_mib):
             self.journal.add(Refused(now_ns, *record.key, why))
-            return Answer(done=False, refused=True, reason=f"{self.name}: {why}")
+            return Answer(done=False, refused=True, reason=in_cluster(self.name, why))
         removed = [each for each in before if each.replica not in {one.replica for one in wanted}]
         self.ledger.give_back(record.key, removed, made.cpu_milli, made.memory_mib)
         entry = Resized(now_ns, *record.key, wanted, now_ns + self.orders.start_delay_ns)
@@ -238,7 +239,7 @@ class ClusterState:
         if not ready:
             for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if each.node == node.node.name]
-                self._fail_lost_replicas(record, now_ns, f"node {node.node.name} failed", lost)
+                self._fail_lost_replicas(record, now_ns, Reason("node_failed", node=node.node.name), lost)
 
     def set_device(
         self, node: NodeLedger, device: DeviceLedger, now_ns: int, *, healthy: bool, until_ns: int | None = None
@@ -257,7 +258,7 @@ class ClusterState:
             for record in [self.records[key] for key in node.workloads]:
                 lost = [each.replica for each in record.made.placements if uuid in {one.uuid for one in each.slices}]
                 if lost:
-                    self._fail_lost_replicas(record, now_ns, f"device {uuid} failed", lost)
+                    self._fail_lost_replicas(record, now_ns, Reason("device_failed", device=uuid), lost)
 
     # Restore and compaction
 
@@ -352,12 +353,12 @@ class ClusterState:
     def _validation_error(self, deployment: Deployment) -> str:
         """Return the error of an invalid deployment, independent of capacity; empty for none."""
         if deployment.cluster != self.name:
-            return f"the deployment is for cluster {deployment.cluster}"
+            return Reason("for_other_cluster", cluster=deployment.cluster)
         if not deployment.placements:
-            return "the deployment places no replica"
+            return Reason("places_no_replica")
         replicas = [each.replica for each in deployment.placements]
         if len(set(replicas)) != len(replicas):
-            return "the deployment places a replica twice"
+            return Reason("places_replica_twice")
         return ""
 
     def _port_error(self, deployment: Deployment) -> str:
@@ -367,7 +368,7 @@ class ClusterState:
                 port in each.made.expose.node_ports and job != deployment.job_id
                 for (job, _), each in self.records.items()
             ):
-                return f"port {port} of nodes is allocated to another job"
+                return Reason("node_port_taken", port=port)
         return ""
 
     def _restore_node(self, entry: NodeChanged) -> None:

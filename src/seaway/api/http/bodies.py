@@ -13,6 +13,7 @@ from seaway.api.http.pipeline import header_of, pipeline_of
 from seaway.api.http.replies import BadRequestError, json_reply, tags_in
 from seaway.api.http.routes import IF_MATCH, Header
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.wire.reading import MAX_SUBMITTED, read_json, read_yaml_message, require_few_values, require_once
 
 Message = TypeVar("Message", bound=BaseModel)
@@ -79,9 +80,9 @@ async def read_patch(request: Request) -> dict[str, Any]:
     try:
         patch = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise RejectedError(f"this is not JSON: {error}") from None
+        raise RejectedError(Reason("not_json", why=str(error))) from None
     if not isinstance(patch, dict):
-        raise RejectedError("must be a mapping of names to values")
+        raise RejectedError(Reason("not_mapping"))
     require_once(body)
     return patch
 

@@ -18,6 +18,7 @@ from seaway.api.http.sockets import SOCKET, SWITCHED, as_request
 from seaway.application.access import is_loopback
 from seaway.application.records import PART_BYTES, Role
 from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.domain.reasons import Reason
 from seaway.learning.policies.file import LARGEST_FILE
 
 SUBMIT = ("POST", "/api/v1/jobs")
@@ -150,7 +151,7 @@ class Guard:
             If the request comes from a page of another site.
         """
         if b"%2f" in scope.get("raw_path", b"").lower():  # the framework would decode it to a path separator
-            raise UnknownError("not found; names have no '/'")
+            raise UnknownError(Reason("not_found_no_slash"))
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in headers and name in ONCE:
@@ -210,11 +211,11 @@ def _require_own(headers: dict[bytes, bytes], *, changing: bool) -> None:
     """Reject requests from pages of other sites. Without authentication, their scripts could use this server."""
     host = headers.get(b"host", b"").decode("latin-1")
     if host and not is_loopback(_name(f"//{host}")):
-        raise ForbiddenError("without tokens, Seaway responds only to localhost and 127.0.0.1")
+        raise ForbiddenError(Reason("local_only"))
     origin = headers.get(b"origin", b"").decode("latin-1")
     foreign = bool(origin) and urlsplit(origin).netloc != host
     if changing and (foreign or headers.get(b"sec-fetch-site") == b"cross-site"):
-        raise ForbiddenError("the request comes from a page of another site")
+        raise ForbiddenError(Reason("other_site"))
 
 
 def _name(address: str) -> str:

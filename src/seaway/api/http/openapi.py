@@ -19,6 +19,7 @@ from starlette.responses import FileResponse, Response
 
 from seaway.api.http.routes import MESSAGES, ROLE
 from seaway.domain.errors import UnknownError
+from seaway.domain.reasons import Reason
 from seaway.wire.message import Incoming, Shown
 
 
@@ -158,6 +159,6 @@ def reference_file(name: str) -> Response:
     if name == "start.js":
         return Response(START, media_type="text/javascript", headers=headers)
     if name not in FILES:
-        raise UnknownError("not found; /docs has the reference")
+        raise UnknownError(Reason("not_found_reference"))
     path = Path(str(files("fastapi_swagger"))) / "resources" / name
     return FileResponse(path, media_type=FILES[name], headers=headers)

@@ -22,6 +22,7 @@ from seaway.application.workdirs import PREFIX
 from seaway.application.writer import REQUEST_ENTRY, RequestEntry
 from seaway.bootstrap.control_plane import ControlPlane
 from seaway.domain.errors import SeawayError, UnavailableError
+from seaway.domain.reasons import Reason
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -108,7 +109,7 @@ class _Pool:
         if caller is None:
             caller = self._callers[key] = _Caller(self._share)
         if caller.count >= self._in_line:
-            raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
+            raise UnavailableError(Reason("too_many_slow"), retry_after_s=RETRY_AFTER_S)
         caller.count += 1
         try:
             async with caller.running:
@@ -210,7 +211,7 @@ class Threads:
             If too many slow requests are queued.
         """
         if self.heavy_ahead >= HEAVY + IN_LINE:
-            raise UnavailableError("too many slow requests; try again soon", retry_after_s=RETRY_AFTER_S)
+            raise UnavailableError(Reason("too_many_slow"), retry_after_s=RETRY_AFTER_S)
         self.heavy_ahead += 1
         try:
             return await self._heavy.run(partial(work, *args, **kwargs))

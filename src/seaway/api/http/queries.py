@@ -40,21 +40,21 @@ def require_timestamp(text: str) -> str:
     except (ValueError, OverflowError):
         at = -1
     if not 0 <= at <= LONGEST_NS:
-        raise PydanticCustomError("moment", "must be a timestamp with a time zone, like 2026-11-21T10:00:00Z")
+        raise PydanticCustomError("moment", "{why}", {"why": Reason("use_timestamp")})
     return text
 
 
 def require_shown(state: StateName) -> StateName:
     """Check that jobs in a state can be listed."""
     if state == "deleted":
-        raise PydanticCustomError("deleted", "may not be 'deleted': deleted jobs are not shown any more")
+        raise PydanticCustomError("deleted", "{why}", {"why": Reason("deleted_not_shown")})
     return state
 
 
 def require_sort(sort: str) -> str:
     """Check the order of a list of jobs."""
     if sort and sort.removeprefix("-") not in (names := [each.value for each in JobSort]):
-        raise PydanticCustomError("sort", f"must be one of {', '.join(names)}; with - before it, the largest first")
+        raise PydanticCustomError("sort", "{why}", {"why": Reason("not_a_sort", names=tuple(names))})
     return sort
 
 
@@ -179,7 +179,7 @@ class FleetQuery(BaseModel):
 
 
 After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]
-INVALID_CURSOR = "is not a 'next' value of a previous page"
+INVALID_CURSOR = Reason("not_a_cursor")
 
 
 async def find(request: Request, job: str) -> JobRecord:
@@ -205,7 +205,7 @@ def tenant_asked(who: Caller, tenant: str) -> str:
         If the tenant is not visible to the caller.
     """
     if not who.may_see(tenant):
-        raise UnknownError(f"tenant {tenant[:63]!r} not found", where="tenant")
+        raise UnknownError(Reason("not_found", kind="tenant", name=tenant[:63]), where="tenant")
     return who.tenant or tenant
 
 
@@ -292,12 +292,12 @@ MAX_NAMED = 5
 
 
 def _named(store: Store, tenant: str, name: str) -> JobRecord | None:
-    for states, kind in ((UNFINISHED, "unfinished "), (frozenset[JobState](), "")):
+    for states, code in ((UNFINISHED, "several_unfinished"), (frozenset[JobState](), "several_jobs")):
         rows = store.jobs(JobFilter(tenant=tenant, named=name, states=states), MAX_NAMED + 1)
         if len(rows) > 1:
-            more = ", ..." if len(rows) > MAX_NAMED else ""
-            listed = ", ".join(f"{each.id} ({each.state.value})" for each in rows[:MAX_NAMED])
-            raise RejectedError(f"several {kind}jobs have the name {name!r}; use an ID: {listed}{more}", where="job")
+            listed = tuple(f"{each.id} ({each.state.value})" for each in rows[:MAX_NAMED])
+            jobs = (*listed, "...") if len(rows) > MAX_NAMED else listed
+            raise RejectedError(Reason(code, name=name, jobs=jobs), where="job")
         if rows:
             return rows[0]
     return None

@@ -31,7 +31,7 @@ from seaway.domain.errors import (
     UnknownError,
 )
 from seaway.domain.job_state import JobState
-from seaway.domain.reasons import reason_of
+from seaway.domain.reasons import Reason, reason_of
 from seaway.wire.job_out import endpoint_fields, job_fields
 from seaway.wire.message import with_message
 from seaway.wire.problem import MEDIA_TYPE, problem_fields
@@ -220,10 +220,10 @@ def answer(error: Exception, path: str) -> Response:
     if isinstance(error, RejectedError):
         return problem(status, error.message if not error.where else str(error), path, error)
     if isinstance(error, ClientDisconnect):  # disconnected, or too slow; only a slow client reads this
-        return problem(status, "the body did not arrive in time", path)
+        return problem(status, Reason("body_late"), path)
     if status == 500:
         log.error("a request to %s failed", path, exc_info=error)
-        return problem(status, "internal error; see the server's log", path)
+        return problem(status, Reason("internal_error"), path)
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="seaway"'
     if isinstance(error, TooManyFailuresError | UnavailableError):
@@ -245,8 +245,8 @@ def _allowed(request: Request) -> str:
 
 
 def _plain(error: HTTPException) -> str:
-    says = {404: "not found; /docs lists all paths", 405: "method not allowed for this path"}
-    return says.get(error.status_code, str(error.detail))
+    codes = {404: "not_found_path", 405: "method_not_allowed"}
+    return Reason(codes[error.status_code]) if error.status_code in codes else str(error.detail)
 
 
 def _rejected(error: RequestValidationError) -> RejectedError:

@@ -14,6 +14,7 @@ from seaway.api.http.examples import EXAMPLES
 from seaway.api.http.pipeline import pipeline_of
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason, also
 from seaway.wire.problem import MEDIA_TYPE, Problem
 
 
@@ -112,12 +113,12 @@ def _require_once(request: Request, several: Set[str]) -> None:
     given = [name for name, _ in request.query_params.multi_items() if name not in several]
     for name in dict.fromkeys(given):
         if given.count(name) > 1:
-            raise RejectedError("it is given more than once", where=name)
+            raise RejectedError(Reason("given_again"), where=name)
 
 
 def _unknown(names: Sequence[str], known: Sequence[str]) -> RejectedError:
-    there = f"available: {', '.join(known)}" if known else "none here"
-    errors = [RejectedError(f"unknown parameter; {there}", where=name[:60]) for name in names[:20]]
+    there = Reason("available", names=tuple(known)) if known else Reason("none_here")
+    errors = [RejectedError(also(Reason("unknown_parameter"), there), where=name[:60]) for name in names[:20]]
     return RejectedError(errors[0].message, where=errors[0].where, also=tuple(errors[1:]))
 
 

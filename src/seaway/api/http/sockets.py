@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from seaway.api.http.replies import problem
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 SOCKET = "seaway.socket"
 """Key in a request's scope: the web socket that the client requests; absent for other requests."""
@@ -57,7 +58,7 @@ class Socket:
             return None
         data = message.get("bytes")
         if data is None:
-            raise RejectedError("messages must be binary")
+            raise RejectedError(Reason("messages_binary"))
         return bytes(data)
 
     async def send(self, data: bytes) -> None:
@@ -107,5 +108,5 @@ def socket_of(request: Request, subprotocol: str) -> Socket | Response:
         detail = "this operation requires a web socket"
         return problem(426, detail, request.scope["path"], headers={"upgrade": "websocket", "connection": "upgrade"})
     if subprotocol not in socket.subprotocols:
-        raise RejectedError(f"must offer {subprotocol}", where="Sec-WebSocket-Protocol")
+        raise RejectedError(Reason("must_offer", subprotocol=subprotocol), where="Sec-WebSocket-Protocol")
     return socket

@@ -121,16 +121,14 @@ class AdvanceReservations:
         )
         found = {device.uuid for *_, device in self._suitable(reservation)}
         if not (reservation.gpus or reservation.maintenance) and found & taken:
-            said = (
-                f"have {len(found)} healthy GPUs, and other reservations have {len(found & taken)} of them in this time"
-            )
+            said = Reason("reserved_by_others", found=len(found), taken=len(found & taken))
             raise RejectedError(said, where="nodes" if reservation.nodes else "clusters")
         if reservation.gpus > len(found - taken):
-            model = f" {reservation.gpu_model}" if reservation.gpu_model else ""
-            also = f", and other reservations have {len(found & taken)} of them" if found & taken else ""
-            raise RejectedError(
-                f"is {reservation.gpus}, but its clusters have {len(found)} healthy GPUs{model}{also}", where="gpus"
-            )
+            model, count = reservation.gpu_model, len(found)
+            have = Reason("healthy_of", count=count, model=model) if model else Reason("healthy", count=count)
+            code = "gpus_taken" if found & taken else "gpus_too_few"
+            params = {"taken": len(found & taken)} if found & taken else {}
+            raise RejectedError(Reason(code, wanted=reservation.gpus, gpus=have, **params), where="gpus")
 
     def due(self) -> Iterator[Change]:
         """Yield the changes that remove reservations whose end has come, and that begin and end maintenance."""

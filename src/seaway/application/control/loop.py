@@ -33,6 +33,7 @@ from seaway.application.ports.store import Store
 from seaway.application.records import JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
+from seaway.domain.reasons import Reason
 
 
 class FairLock:
@@ -192,7 +193,7 @@ class Controller:
             While the state is being reloaded, so that allocations may be missing.
         """
         if self.half_read:
-            raise UnavailableError("the running workloads are being read from the database", retry_after_s=1)
+            raise UnavailableError(Reason("workloads_read"), retry_after_s=1)
 
     def standby_obstacle(self, job: JobRecord, standby: JobRecord | None) -> str:
         """Return the reason why a service cannot switch to its standby, None for a cold one; empty if it can."""

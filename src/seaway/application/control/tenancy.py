@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from seaway.application.changes import Change, Record
 from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER
 from seaway.domain.queues import Queue, children_of
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Params, Reason, also
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
 
@@ -65,9 +66,11 @@ class WaitingCounts:
             if quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
                 counts = [(of, count) for (queue, of), count in self._counts[tenant].items() if in_pool(queue)]
                 every = sum(count for _, count in counts)
-                _require_room(f"tenant {tenant!r}", pool, every, job.waiting, quota.max_waiting)
+                holder = partial(Reason, "tenant_named", tenant=tenant)
+                _require_room(holder, pool, every, job.waiting, quota.max_waiting)
                 own = sum(count for of, count in counts if of == user)
-                _require_room(f"user {user!r} of tenant {tenant!r}", pool, own, job.waiting, quota.user_max_waiting)
+                holder = partial(Reason, "user_of_tenant", user=user, tenant=tenant)
+                _require_room(holder, pool, own, job.waiting, quota.user_max_waiting)
             self._unstored[job.id] = job
             self._put(job)
 
@@ -86,13 +89,13 @@ class WaitingCounts:
                 del counts[lane]
 
 
-def _require_room(label: str, pool: str, waiting: int, more: int, most: int | None) -> None:
+def _require_room(holder: Callable[[], Reason], pool: str, waiting: int, more: int, most: int | None) -> None:
     if most is None or not more or waiting + more <= most:
         return
-    has = f"{label} has {waiting} waiting jobs in pool {pool!r}, and its quota allows {most}"
+    params: Params = {"holder": holder(), "waiting": waiting, "pool": pool, "most": most}
     if more > 1:
-        raise ConflictError(f"{has}, but the array has {more:,} tasks")
-    raise ConflictError(f"{has}; submit the job again when another one has started")
+        raise ConflictError(Reason("waiting_full_for_array", **params, tasks=more))
+    raise ConflictError(also(Reason("waiting_full", **params), Reason("submit_after_start")))
 
 
 class Names:
@@ -194,7 +197,7 @@ class Names:
             If the queues are not loaded yet. At least one queue always exists.
         """
         if not self.queues:
-            raise UnavailableError("the control plane is starting", retry_after_s=1)
+            raise UnavailableError(Reason("control_plane_starts"), retry_after_s=1)
         known = self.queues.get(queue)
         pool = self.pools.get(known.pool) if known else None
         return pool.clusters if pool else NO_CLUSTER

@@ -48,6 +48,7 @@ from seaway.application.views import (
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.writer import Writer
 from seaway.domain import job_spec as ids
+from seaway.domain import reasons
 from seaway.domain.amounts import GPUS
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
@@ -483,7 +484,7 @@ class Overview:
                 copy = deployment(attempt, placement.cluster)
                 backend = self._backend(placement.cluster)
                 return Log(backend, copy.name, replica, attempt.number, container, self.archive)
-        raise ConflictError(f"the job has replicas 0 to {len(attempt.placements) - 1}, not {replica}")
+        raise ConflictError(reasons.Reason("no_such_replica", last=len(attempt.placements) - 1, replica=replica))
 
     def attempt(self, job: JobRecord, number: int = 0) -> Attempt:
         """Return an attempt of a job, by default the latest.
@@ -494,20 +495,21 @@ class Overview:
             If the job was never placed, has no such attempt, or is an array.
         """
         if job.is_array and job.spec.array:
-            raise ConflictError(f"the job is an array; name one of its tasks, such as {job.id}_{job.spec.array.last}")
+            task = f"{job.id}_{job.spec.array.last}"
+            raise ConflictError(reasons.Reason("name_a_task", task=task))
         attempts = self._store.attempts(job.id)
         if not attempts:
-            raise ConflictError(f"the job has no place yet: {job.reason}")
+            raise ConflictError(reasons.Reason("no_place_yet", why=job.reason))
         number = number or attempts[-1].number
         for each in attempts:
             if each.number == number:
                 return each
-        raise ConflictError(f"the job has no attempt {number}; the latest is {attempts[-1].number}")
+        raise ConflictError(reasons.Reason("no_such_attempt", number=number, last=attempts[-1].number))
 
     def _backend(self, cluster: str) -> Backend:
         if backend := self._controller.backend(cluster):
             return backend
-        raise UnavailableError(f"cluster {cluster!r} is not connected")
+        raise UnavailableError(reasons.Reason("cluster_not_connected", cluster=cluster))
 
     # Figures.
 

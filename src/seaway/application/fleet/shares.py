@@ -12,6 +12,7 @@ from seaway.application.records import JobRecord
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.errors import ConflictError
 from seaway.domain.queues import Order, Queue, children_of
+from seaway.domain.reasons import Reason
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.tree import QueueNode
@@ -158,9 +159,9 @@ class Shares:
             blocked = self._controller.live.blocked(job) if job.state.waits else ""
         if own is None:
             raise ConflictError(
-                f"the job does not wait, it is {job.state.value}"
+                Reason("job_does_not_wait", state=job.state.value)
                 if not job.state.waits
-                else f"the job has no place in its queue now: {blocked or 'it is being placed'}"
+                else Reason("no_position_now", why=blocked or Reason("being_placed"))
             )
         first: dict[LaneName, Entry] = {}
         for each in entries:

@@ -124,7 +124,7 @@ class Alerts:
             If it is unknown whether it was stored.
         """
         if not any(each.key == (name, of) for each in self._wrong):
-            raise UnknownError(f"alert {name[:63]} {of[:253]} does not fire")
+            raise UnknownError(Reason("alert_not_firing", name=name[:63], of=of[:253]))
         record = Acknowledgement(name, of, actor, self._clock.now_ns())
         self._writer.require(Change(put=[record]))
         self._acknowledged[name, of] = record

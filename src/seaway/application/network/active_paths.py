@@ -151,7 +151,7 @@ class ActivePaths:
         """
         with self._changing:
             if path not in self._choices(source).get(target, ()):
-                raise RejectedError(f"path {path!r} from {source} to {target} not found", where="path")
+                raise RejectedError(Reason("path_not_found", path=path, source=source, target=target), where="path")
             now_ns = self._clock.now_ns()
             row = self._row(source, target)
             if row.active == path:
@@ -174,7 +174,7 @@ class ActivePaths:
         with self._changing:
             there = self._choices(source)
             wrong = [
-                RejectedError(f"path {path[:80]!r} to this target not found", where=f"active.{target[:80]}")
+                RejectedError(Reason("target_path_not_found", path=path[:80]), where=f"active.{target[:80]}")
                 for target, path in active.items()
                 if path not in there.get(target, ())
             ][:MAX_ERRORS]

@@ -226,7 +226,7 @@ class Configuration:
         with self._changing:
             stored = self._store.network()
             if stored is None or not stored.text:
-                raise UnknownError("no network between gateways is configured")
+                raise UnknownError(Reason("no_network"))
             _require_harmless(self.plan(NetworkConfig(), meant), force)
             self._set(None, "", actor, (Reason("network_removed"),))
 
@@ -249,7 +249,7 @@ class Configuration:
 
     def _require_precondition(self, meant: Precondition | None) -> None:
         if meant is not None and not meant(self._now):
-            raise StaleError("the network was changed since you read it: read it again, and repeat your change")
+            raise StaleError(Reason("network_changed_since"))
 
     def _affected_jobs(self, config: NetworkConfig) -> list[str]:
         """Return a sentence for each removed gateway that jobs with allocations use."""
@@ -277,9 +277,7 @@ def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) ->
 
 def _require_harmless(plan: Plan, force: bool) -> None:
     if plan.impact and not force:
-        raise ConflictError(
-            f"running jobs use removed gateways: {'; '.join(plan.impact)}. Wait, move them, or force the change"
-        )
+        raise ConflictError(Reason("gateways_in_use", clauses=tuple(plan.impact)))
 
 
 def _abbreviated(jobs: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from seaway.application.ports.agent import Reported
 from seaway.domain.errors import RejectedError
 from seaway.domain.network import PPM
+from seaway.domain.reasons import Reason
 from seaway.probing.rounds import Figures
 from seaway.probing.smoothing import UNREACHABLE, Hysteresis, Published, Smoother, Smoothing
 
@@ -49,19 +50,19 @@ class LinkSettings:
 def link_setting_errors(settings: LinkSettings, where: str) -> list[RejectedError]:
     """Return the errors of the settings; `where` is the prefix of their names."""
     problems = [
-        RejectedError("must be more than 0", where=f"{where}{name}")
+        RejectedError(Reason("not_positive"), where=f"{where}{name}")
         for name in ("window", "dead_rounds", "stale_rounds", "unknown_rounds")
         if not getattr(settings, name)
     ]
     problems += [
-        RejectedError("must be at most 1", where=f"{where}{name}")
+        RejectedError(Reason("at_most", bound=1), where=f"{where}{name}")
         for name in ("quantile", "band", "jitter_band")
         if getattr(settings, name) > 1
     ]
     if settings.smoothing not in WAYS:
-        problems.append(RejectedError(f"must be one of {', '.join(WAYS)}", where=f"{where}smoothing"))
+        problems.append(RejectedError(Reason("not_one_of", names=tuple(WAYS)), where=f"{where}smoothing"))
     if settings.unknown_rounds < settings.stale_rounds:
-        problems.append(RejectedError("must be at least stale_rounds", where=f"{where}unknown_rounds"))
+        problems.append(RejectedError(Reason("at_least_stale_rounds"), where=f"{where}unknown_rounds"))
     return problems
 
 

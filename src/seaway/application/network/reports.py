@@ -17,6 +17,7 @@ from seaway.application.records import AgentRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 from seaway.domain.gateways import NetworkConfig
+from seaway.domain.reasons import Reason
 
 NS_PER_S = 1_000_000_000
 
@@ -108,9 +109,7 @@ class Reports:
         now_ns = self._clock.monotonic_ns()
         bucket = self._calls.setdefault(gateway, _Bucket(MAX_AT_ONCE, now_ns))
         if bucket.take(1, MAX_AT_ONCE, PER_S, now_ns):
-            raise TooManyReportsError(
-                f"{gateway} may send at most {PER_S:g} reports and confirmations per second", retry_after_s=1
-            )
+            raise TooManyReportsError(Reason("reports_too_fast", gateway=gateway, most=PER_S), retry_after_s=1)
 
     async def take(self, report: Report, address: str) -> None:
         """Accept a report. The caller has authenticated the agent of the gateway.
@@ -148,9 +147,9 @@ class Reports:
         before = self._agents.known(report.gateway)
         if before is not None and (report.started_ns, report.number) <= (before.started_ns, before.number):
             raise ConflictError(
-                f"report {report.number} of this start was taken before, or a later one was"
+                Reason("report_taken", number=report.number)
                 if report.started_ns == before.started_ns
-                else "an agent of this gateway that was started later has reported"
+                else Reason("later_agent")
             )
         self._require_possible(report)
         now_ns = self._clock.now_ns()
@@ -170,7 +169,7 @@ class Reports:
         wait_s = bucket.take(len(report.rounds), MAX_ROUNDS, per_s, now_ns)
         if wait_s:
             raise TooManyReportsError(
-                f"the agent of {report.gateway} sends more rounds than it can have measured",
+                Reason("rounds_too_many", gateway=report.gateway),
                 retry_after_s=max(1, round(wait_s)),
             )
 
@@ -211,26 +210,26 @@ def _errors(report: Report, targets: frozenset[tuple[str, str]], now_ns: int) ->
     """Yield the errors of a report, field by field."""
     latest_ns = now_ns + MAX_AHEAD_S * NS_PER_S
     if report.started_ns > latest_ns:
-        yield RejectedError(f"the agent's clock is more than {MAX_AHEAD_S} s ahead: set it", where="started_ns")
+        yield RejectedError(Reason("clock_ahead", most=MAX_AHEAD_S), where="started_ns")
     seen: set[tuple[str, str, int]] = set()
     for at, each in enumerate(report.rounds):
         if (each.target, each.path) not in targets:
             yield _unknown(report, each, targets, f"rounds[{at}]")
         if each.at_ns > latest_ns:
-            yield RejectedError(f"is more than {MAX_AHEAD_S} s from now", where=f"rounds[{at}].at_ns")
+            yield RejectedError(Reason("too_far_ahead", most=MAX_AHEAD_S), where=f"rounds[{at}].at_ns")
         if each.received > each.sent:
-            yield RejectedError(f"is more than the {each.sent} sent probes", where=f"rounds[{at}].received")
+            yield RejectedError(Reason("more_than_sent", sent=each.sent), where=f"rounds[{at}].received")
         if (each.latency_ns is None) is not (each.received == 0):
-            says = "is missing, but answers were received" if each.received else "must be null without answers"
+            says = Reason("latency_missing") if each.received else Reason("latency_without_answers")
             yield RejectedError(says, where=f"rounds[{at}].latency_ns")
         elif each.latency_ns == 0:
-            yield RejectedError("must be more than 0", where=f"rounds[{at}].latency_ns")
+            yield RejectedError(Reason("not_positive"), where=f"rounds[{at}].latency_ns")
         if each.jitter_ns > (most_ns := _most_jitter_ns(each)):
-            says = f"is more than {most_ns}, the most of {each.received} answers with this mean"
+            says = Reason("jitter_too_large", most=most_ns, received=each.received)
             yield RejectedError(says, where=f"rounds[{at}].jitter_ns")
         key = (each.target, each.path, each.at_ns)
         if key in seen:
-            yield RejectedError("is duplicated", where=f"rounds[{at}]")
+            yield RejectedError(Reason("is_duplicated"), where=f"rounds[{at}]")
         seen.add(key)
 
 
@@ -246,7 +245,9 @@ def _most_jitter_ns(each: Reported) -> int:
 
 def _unknown(report: Report, each: Reported, targets: frozenset[tuple[str, str]], where: str) -> RejectedError:
     if each.target == report.gateway:
-        return RejectedError("is the gateway itself", where=f"{where}.target")
+        return RejectedError(Reason("is_gateway_itself"), where=f"{where}.target")
     if (each.target, "") in targets:
-        return RejectedError(f"path {each.path[:80]!r} to {each.target} is not measured", where=f"{where}.path")
-    return RejectedError(f"{each.target[:80]!r} is not a target of this gateway", where=f"{where}.target")
+        return RejectedError(
+            Reason("path_not_measured", path=each.path[:80], target=each.target), where=f"{where}.path"
+        )
+    return RejectedError(Reason("not_a_target", target=each.target[:80]), where=f"{where}.target")

@@ -8,6 +8,7 @@ from ipaddress import IPv6Address
 from seaway.application.ports.agent import Assignment, Target
 from seaway.domain.errors import UnknownError
 from seaway.domain.gateways import GatewayConfig, Method, NetworkConfig, Pair
+from seaway.domain.reasons import Reason
 
 
 def assignment(config: NetworkConfig, version: int, gateway: str) -> Assignment:
@@ -46,7 +47,7 @@ def require_gateway(config: NetworkConfig, name: str) -> GatewayConfig:
     """
     found = config.gateway(name)
     if found is None:
-        raise UnknownError(f"gateway {name[:80]!r} is not configured", where="gateway")
+        raise UnknownError(Reason("gateway_not_configured", name=name[:80]), where="gateway")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 
 DEPLOYMENT = "deployment"
 """Template of services, which run until they are stopped."""
@@ -125,11 +126,9 @@ class PlainTemplates:
         known = self._kinds.get(spec.template)
         found = []
         if known and known.needs_image and not spec.run.image:
-            found.append(
-                RejectedError(f"is needed for a {spec.template}, which runs until it is stopped", where="run.image")
-            )
+            found.append(RejectedError(Reason("needed_for_service", template=spec.template), where="run.image"))
         if spec.ring and known and not known.ranks:
             ranked = ", ".join(name for name, each in self._kinds.items() if each.ranks)
-            said = f"needs ranks, which {spec.template} does not give: use {ranked}"
+            said = Reason("needs_ranks", template=spec.template, ranked=ranked)
             found.append(RejectedError(said, where="spread"))
         return found

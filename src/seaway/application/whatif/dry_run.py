@@ -367,7 +367,9 @@ class DryRuns:
             known_job = live.jobs.get(name)
             refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
         if spec.demand.gateway and spec.demand.gateway not in gateways:
-            raise RejectedError(f"unknown gateway {spec.demand.gateway!r}", where="gateway")
+            raise RejectedError(
+                reasons.Reason("unknown_name", kind="gateway", name=spec.demand.gateway), where="gateway"
+            )
         job = spec.job(name, clusters)
         return self._free, profile, replace(job, demand=refusals.retained(job.demand))
 

@@ -26,6 +26,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
 from seaway.domain.queues import Queue
+from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_REPLICA
 from seaway.scheduling.queueing.backfill import NEVER_S
@@ -268,9 +269,9 @@ def close_places(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, st
         cluster, _, node = place.partition("/")
         found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
         if not found:
-            there = ", ".join(sorted({key[0] for key in snapshot.node_index}))
-            known = "" if node else f"; available: {there}"
-            raise RejectedError(f"{'node' if node else 'cluster'} {place!r} not found{known}", where="drain")
+            there = tuple(sorted({key[0] for key in snapshot.node_index}))
+            missing = Reason("not_found", kind="node" if node else "cluster", name=place)
+            raise RejectedError(also(missing, "" if node else Reason("available", names=there)), where="drain")
         drained |= found
     for key in drained:
         put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
@@ -289,9 +290,9 @@ def add_nodes(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> list[tuple[str,
     for each in wanted:
         index = snapshot.node_index.get((each.cluster, each.like))
         if index is None:
-            raise RejectedError(f"node {each.cluster}/{each.like} not found", where="add_nodes")
+            raise RejectedError(Reason("node_not_found", place=f"{each.cluster}/{each.like}"), where="add_nodes")
         if not 1 <= each.count <= MAX_NODES:
-            raise RejectedError(f"count is {each.count}, but must be 1 to {MAX_NODES}", where="add_nodes")
+            raise RejectedError(Reason("count_out_of_range", count=each.count, most=MAX_NODES), where="add_nodes")
         first = sum(cluster == each.cluster for cluster, _ in added)
         for number in range(first, first + each.count):
             node = _like(snapshot.nodes[index], each.cluster, f"new-{each.like}-{number}")

@@ -11,6 +11,7 @@ from typing import Any
 from seaway.application.control.tenancy import Names
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Queue, check_tree
+from seaway.domain.reasons import Reason, also, either
 from seaway.domain.tenancy import DEFAULT, Quota, Tenant
 
 Fields = Mapping[str, Any]
@@ -78,12 +79,12 @@ class QueueChanges:
                 if name not in queues:
                     raise _unknown("queue", name, names.queues, where="")
                 if name == DEFAULT:
-                    raise RejectedError(f"the queue {name!r} cannot be removed")
+                    raise RejectedError(Reason("not_removable", kind="queue", name=name))
                 del queues[name]
         for at, (name, fields) in enumerate(self.queues):
             with errors_at(f"queues.{at}"):
                 if name in self.removed:
-                    raise RejectedError(f"queue {name!r} is changed and removed", where="name")
+                    raise RejectedError(Reason("queue_changed_and_removed", name=name), where="name")
                 queues[name] = replace(queues.get(name) or Queue(name), **fields)
         for at, (name, fields) in enumerate(self.tenants):
             with errors_at(f"tenants.{at}"):
@@ -105,7 +106,7 @@ class QueueChanges:
                 check_tree(queue, after.queues.values())
         for at, name in enumerate(self.removed):
             if children := sorted(each.name for each in after.queues.values() if each.parent == name):
-                said = f"queue {name!r} has the child {children[0]!r}; remove it too, or change its parent"
+                said = Reason("remove_child_too", name=name, child=children[0])
                 raise RejectedError(said, where=f"remove_queues.{at}")
         for at, (name, _) in enumerate(self.tenants):
             with errors_at(f"tenants.{at}"):
@@ -137,9 +138,8 @@ class QueueChanges:
                 continue
             if name not in after.queues and name not in self.removed:
                 continue  # it is missing now, too
-            why = "has children then" if name in after.queues else "is removed"
-            count = f"{counts[name]} unfinished job{'s' if counts[name] > 1 else ''}"
-            raise RejectedError(f"queue {name!r} {why}, and has {count}; move them to another queue", where="move_jobs")
+            code = "jobs_of_parent" if name in after.queues else "jobs_of_removed"
+            raise RejectedError(Reason(code, queue=name, count=counts[name]), where="move_jobs")
 
 
 def _changed_tenant(tenant: Tenant, fields: Fields) -> Tenant:
@@ -157,15 +157,15 @@ def _check_move(move: MovedJobs, before: Names, after: Names) -> None:
     if move.to not in after.queues:
         raise _unknown("queue", move.to, after.queues, where="to")
     if leaves := after.leaves(move.to):
-        use = " or ".join(repr(each.name) for each in leaves[:3])
-        raise RejectedError(f"queue {move.to!r} only divides its share among its children; use {use}", where="to")
+        use = either([repr(each.name) for each in leaves[:3]])
+        raise RejectedError(Reason("queue_divides", queue=move.to, use=use), where="to")
     only = after.queues[move.to].tenant
     if only and only not in {move.tenant, before.queues[move.queue].tenant}:
-        raise RejectedError(f"queue {move.to!r} accepts only jobs of tenant {only!r}; name that tenant", where="to")
+        raise RejectedError(Reason("queue_of_tenant", queue=move.to, tenant=only), where="to")
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], where: str | None = None) -> RejectedError:
-    said = f"unknown {kind} {name!r}; available: {', '.join(sorted(known))}"
+    said = also(Reason("unknown_name", kind=kind, name=name), Reason("available", names=tuple(sorted(known))))
     return RejectedError(said, where=kind if where is None else where)
 
 

@@ -23,7 +23,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import NS_PER_MS, JobSpec
 from seaway.domain.queues import Queue
-from seaway.domain.reasons import time_text
+from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import DEFAULT, Tenant
 from seaway.domain.units import rough_time_text
 from seaway.scheduling.arrays import Int64
@@ -174,7 +174,7 @@ def past_jobs(store: Store, last_s: int, now_ns: int) -> tuple[list[TraceJob], i
     for record, gpu_time in _records(store, since_ns, now_ns):
         if len(jobs) + skipped == MAX_PAST:
             few_s = max(1, (now_ns - latest_ns) // NS_PER_S)
-            said = f"covers more than {MAX_PAST:,} jobs, the maximum of a replay; use at most {time_text(few_s)}"
+            said = Reason("replay_too_long", most=MAX_PAST, few_s=few_s)
             raise RejectedError(said, where="last")
         latest_ns = record.submitted_ns
         lasts_s = _duration_s(record, now_ns, gpu_time)
@@ -239,7 +239,7 @@ def replay_trace(
         If the trace has no jobs that fit, the policy cannot be used, or a job has no queue.
     """
     if not jobs:
-        raise RejectedError("has no job to replay", where="trace")
+        raise RejectedError(Reason("trace_empty"), where="trace")
     ordered = sorted(jobs, key=lambda each: each.arrives_s)
     before = [_existing(each.spec.queue, names[0]) for each in ordered]
     after = [_queue_after(each.spec, queue, changes, names) for each, queue in zip(ordered, before, strict=True)]
@@ -274,7 +274,7 @@ def _existing(queue: str, names: Names) -> str:
     if queue in names.queues and not names.leaves(queue):
         return queue
     if names.leaves(DEFAULT):
-        said = f"a job is in queue {queue!r}, which does not exist or has children, and so has the queue {DEFAULT!r}"
+        said = Reason("trace_queue", queue=queue, other=DEFAULT)
         raise RejectedError(said, where="trace")
     return DEFAULT
 
@@ -287,7 +287,7 @@ def _queue_after(spec: JobSpec, queue: str, changes: QueueChanges, names: tuple[
 
 def _policy(wanted: str, queues: Sequence[str], names: Names) -> str:
     if wanted and wanted not in policy_names():
-        raise RejectedError(f"{wanted!r} cannot replay a trace; use one of {', '.join(policy_names())}", where="policy")
+        raise RejectedError(Reason("policy_not_replayed", name=wanted, names=tuple(policy_names())), where="policy")
     if wanted:
         return wanted
     ((most, _),) = Counter(queues).most_common(1)
@@ -315,7 +315,7 @@ def run(side: Side) -> Ran:
     """
     admitted = _admitted(side)
     if not admitted:
-        raise RejectedError("has no job that fits the fleet and the limits of its queues", where="trace")
+        raise RejectedError(Reason("trace_fits_nothing"), where="trace")
     jobs = [side.jobs[at] for at in admitted]
     make = partial(make_policy, side.policy, PolicyOptions(mix=jobs[:MIX]))
     outcome = replay_with_departures(side.fleet, jobs, make, discipline=side.discipline)

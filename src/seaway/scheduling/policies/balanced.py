@@ -14,6 +14,7 @@ import numpy as np
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import Location
+from seaway.domain.reasons import Reason
 from seaway.scheduling.arrays import FleetArrays, Int64
 from seaway.scheduling.columns import (
     DEMAND_GPU_MEMORY,
@@ -73,9 +74,9 @@ class BalancedWeights:
         """Reject weights that are not valid integers, and weights that are all 0."""
         for name, weight in asdict(self).items():
             if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:
-                raise RejectedError(f"is {weight!r}, but must be a whole number from 0 to {MAX_WEIGHT:,}", where=name)
+                raise RejectedError(Reason("whole_number_between", value=repr(weight), most=MAX_WEIGHT), where=name)
         if not any(astuple(self)):
-            raise RejectedError("one of the weights must be above 0")
+            raise RejectedError(Reason("a_weight_above_0"))
 
     @classmethod
     def of(cls, weights: Mapping[str, object]) -> BalancedWeights:
@@ -83,7 +84,7 @@ class BalancedWeights:
         known = [each.name for each in fields(cls)]
         for name in weights:
             if name not in known:
-                raise RejectedError(f"{name!r} is not an aim; available: {', '.join(known)}", where=name)
+                raise RejectedError(Reason("not_an_aim", name=name, names=tuple(known)), where=name)
         return cls(**weights)  # type: ignore[arg-type]  # checked by the constructor
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
+from seaway.domain.reasons import Reason, also
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.framework import Plugin
@@ -84,7 +85,7 @@ def one_level(name: str, make: Callable[[PolicyOptions], Profile | Policy]) -> P
 
     def factory(options: PolicyOptions) -> Profile | Policy:
         if options.level != "node":
-            raise RejectedError(f"policy {name!r} has no level {options.level!r}; leave the option out")
+            raise RejectedError(Reason("policy_without_level", name=name, level=options.level))
         return make(options)
 
     return factory
@@ -205,7 +206,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     try:
         return name, json.loads(brace + rest) if brace else {}
     except ValueError:
-        raise RejectedError(f"the options of policy {name!r} are not JSON: {brace}{rest[:80]}") from None
+        raise RejectedError(Reason("options_not_json", name=name, text=brace + rest[:80])) from None
 
 
 def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) -> PolicyOptions:
@@ -221,16 +222,16 @@ def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) ->
     known = BUILT_IN[name].options if name in BUILT_IN else ()
     for option, value in given.items():
         if option not in known:
-            hint = f"its options are: {', '.join(known)}" if known else "it has none"
-            raise RejectedError(f"policy {name!r} has no option {option!r}; {hint}", where=option)
+            hint = Reason("options_are", names=tuple(known)) if known else Reason("options_none")
+            raise RejectedError(also(Reason("no_such_option", policy=name, option=option), hint), where=option)
         if option == "level" and value not in get_args(Level):
-            raise RejectedError(f"is {value!r}, but must be one of {', '.join(get_args(Level))}", where=option)
+            raise RejectedError(Reason("value_not_one_of", value=repr(value), names=get_args(Level)), where=option)
         if option == "seed" and (type(value) is not int or not 0 <= value <= MAX_SEED):
-            raise RejectedError(f"is {value!r}, but must be a whole number from 0 to {MAX_SEED}", where=option)
+            raise RejectedError(Reason("whole_number_between", value=repr(value), most=MAX_SEED), where=option)
         if option == "weights":
             _require_weights(value)
         if option == "mix" and not (isinstance(value, str) and value):
-            raise RejectedError(f"is {value!r}, but must be the name of a queue", where=option)
+            raise RejectedError(Reason("not_a_queue_name", value=repr(value)), where=option)
     if "mix" in given:
         own = [job for job in options.mix if job.queue == given["mix"]]
         given = {**given, "mix": own if len(own) >= LEAST_MIX else options.mix}
@@ -239,7 +240,7 @@ def with_options(name: str, given: Mapping[str, Any], options: PolicyOptions) ->
 
 def _require_weights(value: object) -> None:
     if not isinstance(value, dict):
-        raise RejectedError("must be a mapping of aims to whole numbers, like {price: 2}", where="weights")
+        raise RejectedError(Reason("not_weights"), where="weights")
     try:
         BalancedWeights.of(value)
     except RejectedError as error:
@@ -269,9 +270,9 @@ def in_queues(policy: Profile | Policy, options: PolicyOptions) -> Profile:
     if entry and entry.in_queues:
         return entry.in_queues(options)
     if entry and entry.refused:
-        raise RejectedError(f"policy {policy.name!r} is only for replay and evaluate: {entry.refused}")
+        raise RejectedError(Reason("policy_for_replay", name=policy.name, cause=entry.refused))
     if not isinstance(policy, Profile):
-        raise RejectedError(f"policy {policy.name!r} does not consist of plugins, so no queue can use it")
+        raise RejectedError(Reason("policy_without_plugins", name=policy.name))
     return policy
 
 
@@ -287,5 +288,7 @@ def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile 
         return BUILT_IN[name].make(options)
     factory: PolicyFactory | None = load_entry_point(ENTRY_POINTS, name)
     if factory is None:
-        raise RejectedError(f"unknown policy {name!r}; available: {', '.join(policy_names())}")
+        raise RejectedError(
+            also(Reason("unknown_name", kind="policy", name=name), Reason("available", names=tuple(policy_names())))
+        )
     return factory(options)

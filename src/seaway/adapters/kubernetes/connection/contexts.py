@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 from seaway.wire.yaml import read_yaml
 
 LARGEST_FILE = 1 << 20
@@ -71,9 +72,9 @@ def read_kubeconfig(file: Path) -> dict[str, Any]:
     try:
         written = read_yaml(said)
     except RejectedError as error:
-        raise RejectedError(f"{file} is not a kubeconfig: {error}") from None
+        raise RejectedError(Reason("not_a_kubeconfig", file=str(file), why=str(error))) from None
     if not isinstance(written, dict) or written.get("kind", "Config") != "Config":
-        raise RejectedError(f"{file} is not a kubeconfig")
+        raise RejectedError(Reason("not_a_kubeconfig", file=str(file)))
     return written
 
 
@@ -93,7 +94,7 @@ def content(file: Path) -> bytes:
     except ValueError:
         raise RejectedError(f"{str(file)!r} is not a valid file name") from None
     if len(said) > LARGEST_FILE:
-        raise RejectedError(f"{file} is too large for a kubeconfig or a certificate")
+        raise RejectedError(Reason("file_too_large", file=str(file)))
     return said
 
 
@@ -111,7 +112,7 @@ def _contexts(file: Path, written: dict[str, Any]) -> dict[str, Any]:
     """Return the contexts of a kubeconfig by name."""
     found = named(written, "contexts", "context")
     if not found:
-        raise RejectedError(f"{file} has no context")
+        raise RejectedError(Reason("no_context", file=str(file)))
     return found
 
 
@@ -152,7 +153,7 @@ def current_context(file: Path) -> str:
         return current
     if len(names) == 1:
         return names[0]
-    raise RejectedError(f"{file} has no current context; choose one of: {', '.join(names)}")
+    raise RejectedError(Reason("no_current_context", file=str(file), names=tuple(names)))
 
 
 def find(folder: Path) -> Found:
@@ -272,7 +273,7 @@ def _entry(written: dict[str, Any], kind: str, name: str, key: str, file: Path) 
     entries = named(written, kind, key)
     found = entries.get(name)
     if not isinstance(found, dict):
-        raise RejectedError(f"{file} has no {key} {name!r}; available: {', '.join(entries) or 'none'}")
+        raise RejectedError(Reason("no_entry", file=str(file), key=key, name=name, names=tuple(entries) or ("none",)))
     return found
 
 

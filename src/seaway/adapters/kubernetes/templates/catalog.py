@@ -14,6 +14,7 @@ from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 
 MAX_FILES = 200
 
@@ -137,7 +138,7 @@ class TemplateCatalog:
             return ()
         found = problems(spec, self._anywhere, self.templates)
         if known.direct_only and self._through_karmada:
-            says = f"a {known.name} must be sent directly to its cluster: Karmada would undo what is changed there"
+            says = Reason("directly_to_cluster", template=known.name)
             found.append(RejectedError(says, where="template"))
         return found
 

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import programs
 
 _CHOOSE = "_VISIBLE_DEVICES"
@@ -36,13 +37,13 @@ _CHOOSE = "_VISIBLE_DEVICES"
 _AMONG = frozenset({"CUDA", "HIP", "MUSA", "MACA", "TOPS", "XPU", "MLU", "ASCEND_RT"})
 """Prefixes of variables with that suffix that only select among the devices of the container."""
 
-_OPENS = "it opens further devices of the node to a container"
-_LIMITS = "it sets what of a device a container may use"
-_UNLIMITED = "it lifts the limits of a share"
-_ISOLATION_CONTROL = "it controls the isolation of the users of a device"
+_OPENS = Reason("opens_devices")
+_LIMITS = Reason("sets_device_limits")
+_UNLIMITED = Reason("lifts_limits")
+_ISOLATION_CONTROL = Reason("controls_isolation")
 
 _NAMES = {
-    "NVIDIA_MIG_CONFIG_DEVICES": "it lets a container partition devices of the node",
+    "NVIDIA_MIG_CONFIG_DEVICES": Reason("partitions_devices"),
     "NVIDIA_MIG_MONITOR_DEVICES": _OPENS,
     "NVIDIA_IMEX_CHANNELS": _OPENS,
     "NVIDIA_GDS": _OPENS,
@@ -56,11 +57,11 @@ _NAMES = {
     "CUDA_REDIRECT": _UNLIMITED,
     "CUDA_OVERSUBSCRIBE": _LIMITS,
     "CUDA_TASK_PRIORITY": _ISOLATION_CONTROL,
-    "LD_AUDIT": "HAMi's limits of AMD's devices are loaded by it",
+    "LD_AUDIT": Reason("loads_limits"),
     "HSA_CU_MASK": _LIMITS,
     "HIP_DEVICE_MEMORY_LIMIT": _LIMITS,
     "ASCEND_RUNTIME_OPTIONS": _OPENS,
-    "ASCEND_RUNTIME_MOUNTS": "it mounts folders of the node",
+    "ASCEND_RUNTIME_MOUNTS": Reason("mounts_folders"),
     "ASCEND_VNPU_SPECS": _LIMITS,
     "NPU_MEM_QUOTA": _LIMITS,
     "NPU_PRIORITY": _LIMITS,
@@ -93,13 +94,13 @@ def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:
         for field in ("env", "env_from_secret", "env_from_config_map"):
             for name, _ in getattr(program, field):
                 if why := _why(name):
-                    said = f"{name!r} is not for jobs to set, as {why}: leave it out"
+                    said = Reason("variable_forbidden", name=name, cause=why)
                     yield RejectedError(said, where=f"{where}.{field}")
 
 
 def _why(name: str) -> str:
     """Return the reason why a variable is forbidden; empty if it is allowed."""
     if name.endswith(_CHOOSE) and name.removesuffix(_CHOOSE) not in _AMONG:
-        return "it chooses the devices that a container gets"
+        return Reason("chooses_devices")
     begins = next((why for begin, why in _BEGIN.items() if name.startswith(begin)), "")
     return _NAMES.get(name, begins)

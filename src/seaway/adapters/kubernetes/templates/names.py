@@ -11,6 +11,7 @@ from itertools import islice
 
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
 JOB = "seaway.io/job"
 """Label: ID of the job."""
@@ -133,10 +134,10 @@ def require_free(labels: Iterable[str]) -> None:
     for key in labels:
         domain = _domain(key)
         if key in RESERVED_NAMES:
-            raise RejectedError(f"the label {key!r} is not for jobs to set: leave it out", where="labels")
+            raise RejectedError(Reason("label_forbidden", key=key), where="labels")
         taken = next((each for each in RESERVED if domain == each or domain.endswith(f".{each}")), None)
         if taken:
-            raise RejectedError(f"labels of {taken!r} are not for jobs to set: leave {key!r} out", where="labels")
+            raise RejectedError(Reason("labels_of_domain_forbidden", domain=taken, key=key), where="labels")
 
 
 def port_name(index: int) -> str:

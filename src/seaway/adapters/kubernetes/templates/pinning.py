@@ -21,6 +21,7 @@ from seaway.domain.device import MILLI_PER_PERCENT_POINT, WHOLE_DEVICE_MILLI, De
 from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job import GpuTopology, ResourceRequest
 from seaway.domain.placement import DeviceSlice
+from seaway.domain.reasons import Reason
 
 HOSTNAME = "kubernetes.io/hostname"
 """Label that selects a node."""
@@ -98,7 +99,7 @@ def devices_of(group: Group, accesses: Accesses) -> Devices | None:
         return None
     counted = all(each.plugin is DevicePlugin.COUNTING for each in terms)
     if (not counted and len(set(terms)) > 1) or len({len(part) for part in parts}) > 1:
-        raise RejectedError("its devices are shared out in different ways: narrow resources.gpu_vendor or gpu_mode")
+        raise RejectedError(Reason("modes_differ"))
     return Devices(terms[0], parts)
 
 
@@ -116,7 +117,7 @@ def device_limits(devices: Devices, request: ResourceRequest) -> dict[str, str]:
     times = each if terms.count in TOTALS else 1
     limits = {} if terms.count in BY_SIZE else {terms.count: str(each)}
     if terms.count in BY_SIZE and each > 1:
-        raise RejectedError(f"{terms.vendor} gives a replica one device only", where="resources.gpus")
+        raise RejectedError(Reason("one_device_only", vendor=terms.vendor), where="resources.gpus")
     if terms.memory:
         limits |= _memory(devices, request, times)
     cores = times * _cores(devices, request)

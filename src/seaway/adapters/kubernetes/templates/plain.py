@@ -22,6 +22,7 @@ from seaway.adapters.kubernetes.templates.runtime import backoff_limit
 from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import POD, ServiceType
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import SEAWAY_FILES
 
 PEERS = "peers"
@@ -233,7 +234,7 @@ def rank_0_port(context: Context) -> int:
     """Return the port of replica 0; the job can override the default."""
     text = dict(context.spec.run.env).get(PORT, str(DEFAULT_PORT))
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise RejectedError(f"{PORT} is {text[:60]!r}, but must be a port", where="run.env")
+        raise RejectedError(Reason("not_a_port", name=PORT, value=text[:60]), where="run.env")
     return int(text)
 
 
@@ -261,8 +262,7 @@ def master(context: Context, at_home: str = "") -> tuple[str, str]:
         host, _, port = context.deployment.rank_0.rpartition(":")
         return host.strip("[]"), port
     raise RejectedError(
-        f"replica 0 is in another cluster, and its address is unknown there: set {ADDRESS}, or keep "
-        "replicas in one cluster with placement.clusters",
+        Reason("rank_0_elsewhere", name=ADDRESS),
         where="run.env",
     )
 
@@ -307,7 +307,7 @@ def rank_command(context: Context, index: str, exports: Mapping[str, str]) -> tu
     """
     run = context.spec.run
     if not run.command:
-        raise RejectedError("is needed: a shell gives replicas their ranks", where="run.command")
+        raise RejectedError(Reason("shell_gives_ranks"), where="run.command")
     choose = (
         f"i=0; for rank in ${RANKS}; do "
         f'[ "$i" = "{index}" ] && break; i=$((i+1)); done; '

@@ -34,6 +34,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.node import Toleration
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import FETCHER, SEAWAY_FILES, WORKDIR, Run
 
 VOLCANO_SCHEDULER = "volcano"
@@ -235,7 +236,7 @@ def tolerations(given: tuple[Toleration, ...]) -> list[dict[str, str]]:
     written = []
     for each in given:
         if not each.key and each.value is not None:
-            raise RejectedError("a toleration of one value needs the taint's key", where="placement.tolerations")
+            raise RejectedError(Reason("toleration_needs_key"), where="placement.tolerations")
         one = {"key": each.key} if each.key else {}
         one["operator"] = "Exists" if each.value is None else "Equal"
         if each.value is not None:
@@ -273,7 +274,7 @@ def image_of(context: Context) -> str:
     """
     image = context.spec.run.image or context.options.default_image
     if not image:
-        raise RejectedError("name the image that it runs", where="run.image")
+        raise RejectedError(Reason("name_the_image"), where="run.image")
     return image
 
 

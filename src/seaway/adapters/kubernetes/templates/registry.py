@@ -17,6 +17,7 @@ from seaway.adapters.kubernetes.templates.runtime import forbidden_objects
 from seaway.domain.deployment import ADDRESS, PORT, Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec, ServiceType
+from seaway.domain.reasons import Reason, also
 from seaway.domain.runtime import RestartPolicy
 
 
@@ -183,7 +184,7 @@ def render(deployment: Deployment, options: TemplateOptions, templates: Template
         and sum(not each.leaving for each in deployment.placements) < deployment.spec.replicas
     ):
         raise RejectedError(
-            f"a {template.name} cannot span clusters: restrict it with placement.clusters",
+            Reason("one_cluster_template", template=template.name),
             where="template",
         )
     return template.render(Context.of(deployment, options))
@@ -213,13 +214,13 @@ def _unconnectable(
     """Yield the reasons why replicas of a ring cannot be connected."""
     if not template.ranks:
         ranked = ", ".join(each.name for each in templates.values() if each.ranks)
-        yield RejectedError(f"needs ranks, which {template.name} does not give: use {ranked}", where="spread")
+        yield RejectedError(Reason("needs_ranks", template=template.name, ranked=ranked), where="spread")
     env = dict(spec.run.env)
     if not options.exposure.ring and ADDRESS not in env:
-        why = f"{ADDRESS} is needed: rank 0 may be in any cluster, so give an address that all of them reach"
+        why = Reason("address_needed", name=ADDRESS)
         yield RejectedError(why, where="run.env")
     if PORT in env and ADDRESS not in env:
-        why = f"{PORT} is set by Seaway, because it differs between clusters: leave it out, or set {ADDRESS} too"
+        why = Reason("port_set_by_seaway", port=PORT, address=ADDRESS)
         yield RejectedError(why, where="run.env")
 
 
@@ -234,7 +235,7 @@ def _lacking(spec: JobSpec, template: Template) -> Iterator[RejectedError]:
     }
     for field in sorted(template.lacks):
         if given[field]:
-            yield RejectedError(f"cannot be applied by the template {template.name}", where=field)
+            yield RejectedError(Reason("not_by_template", template=template.name), where=field)
 
 
 def _unexposable(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:
@@ -242,26 +243,30 @@ def _unexposable(spec: JobSpec, template: Template, options: TemplateOptions) ->
     exposure, kind, host = options.exposure, spec.expose.type, spec.expose.host
     if kind and kind not in exposure.types:
         allowed = ", ".join(each.value for each in exposure.types)
-        yield RejectedError(f"{kind.value} is not allowed; the operator allows {allowed}", where="expose.type")
+        yield RejectedError(Reason("exposure_forbidden", value=kind.value, allowed=allowed), where="expose.type")
     kind = kind or template.expose or exposure.default
     if not spec.run.ports or not kind.by_host:
         return
     if not host and not exposure.domain:
-        yield RejectedError(f"is needed for {kind.value}, because the operator sets no domain", where="expose.host")
+        yield RejectedError(Reason("host_needed", value=kind.value), where="expose.host")
     if host and exposure.domain and not f".{host}".endswith(f".{exposure.domain}"):
-        yield RejectedError(f"is {host!r}, but must be within {exposure.domain}", where="expose.host")
+        yield RejectedError(Reason("host_outside", value=host, domain=exposure.domain), where="expose.host")
 
 
 def _template(spec: JobSpec, templates: Templates) -> Template:
     if spec.template not in templates:
-        raise RejectedError(f"unknown template {spec.template!r}; available: {', '.join(templates)}", where="template")
+        raise RejectedError(_unknown(spec.template, templates), where="template")
     return templates[spec.template]
+
+
+def _unknown(name: str, templates: Templates) -> Reason:
+    return also(Reason("unknown_name", kind="template", name=name), Reason("available", names=tuple(templates)))
 
 
 def _missing(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:
     for field in template.requires:
         if not _field(spec, field) and not (field == "run.image" and options.default_image):
-            yield RejectedError(f"is needed for a {template.name}", where=field)
+            yield RejectedError(Reason("needed_for_template", template=template.name), where=field)
 
 
 def _field(spec: object, path: str) -> object:

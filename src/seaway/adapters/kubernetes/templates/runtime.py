@@ -17,6 +17,7 @@ from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import (
     FETCHER,
     SEAWAY_STATE,
@@ -59,12 +60,12 @@ NO_DRIVERS = Mounting()
 def forbidden_objects(spec: JobSpec, mounting: Mounting) -> Iterator[RejectedError]:
     """Yield an error for each volume or ConfigMap that the operator does not allow, or cannot deliver."""
     if spec.runtime.workdir and not mounting.delivery.url:
-        said = "cannot be sent to pods: the operator sets no address for them in workdirs.url or server.public_url"
+        said = Reason("workdir_without_address")
         yield RejectedError(said, where="workdir")
     for at, each in enumerate(spec.runtime.volumes):
         if each.kind is VolumeKind.CSI and each.name not in mounting.csi_drivers:
             allowed = ", ".join(mounting.csi_drivers) or "none"
-            said = f"driver {each.name!r} is not allowed; the operator allows {allowed} in clusters.csi_drivers"
+            said = Reason("driver_forbidden", name=each.name, allowed=allowed)
             yield RejectedError(said, where=f"volumes[{at}].csi.driver")
     if not mounting.shared_namespace:
         return
@@ -75,7 +76,7 @@ def forbidden_objects(spec: JobSpec, mounting: Mounting) -> Iterator[RejectedErr
     for where, program in programs(spec.run, spec.runtime):
         named += [(f"{where}.env_from_config_map.{name}", True) for name, _ in program.env_from_config_map]
     for where in (where for where, shared in named if shared):
-        said = "all tenants share one namespace, so its objects are for no job: use {tenant} in clusters.namespace"
+        said = Reason("shared_namespace")
         yield RejectedError(said, where=where)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.queues import policy_text
+from seaway.domain.reasons import Reason
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class CompileReadiness:
         """
         if not self.wait(*names):
             late = ", ".join(repr(policy_text(name)) for name in names if not self.has(name))
-            raise UnavailableError(f"the policy {late} is being compiled; try again", retry_after_s=5)
+            raise UnavailableError(Reason("policies_compile", names=late), retry_after_s=5)
 
     def _work(self) -> None:
         while True:
