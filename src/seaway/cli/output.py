@@ -48,7 +48,11 @@ def console(*, err: bool = False) -> Console:
 
 
 def show(
-    output: Output, body: object, table: Callable[[bool], RenderableType], names: Callable[[], Iterable[str]]
+    output: Output,
+    body: object,
+    table: Callable[[bool], RenderableType],
+    names: Callable[[], Iterable[str]],
+    currency: str = "",
 ) -> None:
     """Print a result.
 
@@ -60,6 +64,8 @@ def show(
         Returns the table; the argument is True for a wide one.
     names
         Returns IDs or names for scripts.
+    currency
+        Currency of costs and prices in the table, which a line below names; empty without them, or if it is unknown.
     """
     if output is Output.JSON:
         typer.echo(as_json(body))
@@ -70,6 +76,13 @@ def show(
             typer.echo(name)
     else:
         console().print(table(output is Output.WIDE))
+        name_currency(currency)
+
+
+def name_currency(currency: str) -> None:
+    """Print the currency of the costs and prices above; nothing if it is empty."""
+    if currency:
+        console().print(f"[dim]costs and prices in {currency}[/dim]")
 
 
 def as_json(body: object) -> str:

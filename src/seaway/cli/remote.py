@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from seaway.cli.output import Output
 from seaway.domain.errors import SeawayError
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def connect(context: typer.Context, timeout_s: float = 30.0) -> Client:
 
     asked = _asked(context)
     return LightClient(asked.server, profile=asked.profile, timeout_s=timeout_s, pace=Pace(PATIENCE_S))
+
+
+def currency_of(client: Client, output: Output) -> str:
+    """Return the currency of costs and prices in a table; empty for other output, or if the server has none."""
+    from seaway.client.calls.service import me
+
+    return str(client.body(me()).get("currency", "")) if output in (Output.TABLE, Output.WIDE) else ""
 
 
 def connect_to_follow(context: typer.Context) -> AsyncClient:

@@ -305,7 +305,7 @@ def _cost(cost: Body | None) -> str:
         return ""
     unpriced = cost["unpriced_gpu_hours"]
     rest = f", {unpriced:,.2f} of them without a known price" if unpriced and cost["cost"] is not None else ""
-    per_hour = money(cost["cost_per_hour"], cost["unpriced_gpus"])
+    per_hour = money(cost["cost_per_hour"], cost["unpriced_gpus"], cost.get("currency", ""))
     now = f", {per_hour} per hour" if cost["cost_per_hour"] != "0.00" or cost["unpriced_gpus"] else ""
     return f"{so_far} so far{now}; {cost['gpu_hours']:,.2f} GPU-hours{rest}"
 

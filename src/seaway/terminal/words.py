@@ -52,16 +52,16 @@ BLOCKS = "·▁▂▃▄▅▆▇█"
 _STEPS = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
-def money(amount: str | None, unpriced: float) -> str:
+def money(amount: str | None, unpriced: float, currency: str = "") -> str:
     """Return an amount of money with two decimals; at least that much if there is a part without a known price."""
-    return "unknown" if amount is None else f"{'≥' if unpriced else ''}{float(amount):,.2f}"
+    return "unknown" if amount is None else f"{'≥' if unpriced else ''}{float(amount):,.2f} {currency}".rstrip()
 
 
 def cost_text(cost: Body | None) -> str:
     """Return the cost so far of `CostOut`; a dash if a server reports none, or nothing was held."""
     if not cost or not (cost["gpu_hours"] or cost["cost_per_hour"] != "0.00"):
         return NONE
-    return money(cost["cost"], cost["unpriced_gpu_hours"])
+    return money(cost["cost"], cost["unpriced_gpu_hours"], cost.get("currency", ""))
 
 
 def moment(text: str) -> datetime:

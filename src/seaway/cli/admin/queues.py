@@ -10,7 +10,7 @@ from seaway.cli import arguments
 from seaway.cli.admin.queue_change import change
 from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import connect, whole
+from seaway.cli.remote import connect, currency_of, whole
 from seaway.domain.amounts import split_amounts
 from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 
@@ -54,8 +54,9 @@ def queues(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
         body = client.body(call())
         plain = output in (Output.TABLE, Output.WIDE)
         totals = client.body(queue_usage()).get("queues", []) if plain else []
+        currency = currency_of(client, output)
     rows = tree(body["queues"], totals)
-    show(output, body, lambda wide: Rows(COLUMNS, rows, wide=wide), lambda: (each["name"] for each in rows))
+    show(output, body, lambda wide: Rows(COLUMNS, rows, wide=wide), lambda: (each["name"] for each in rows), currency)
 
 
 @app.command("show")
@@ -77,6 +78,7 @@ def show_queue(context: typer.Context, name: Name, output: OutputOption = Output
         everything = client.body(calls.queues())["queues"]
         totals = client.body(calls.queue_usage())["queues"]
         waiting = client.body(calls.waiting(name, limit=SHOWN_WAITING).first)
+        currency = currency_of(client, output)
     rows = tree(everything, totals)
     whole_body = {
         **body,
@@ -90,7 +92,7 @@ def show_queue(context: typer.Context, name: Name, output: OutputOption = Output
 
         return Group(*detail(body, rows, waiting))
 
-    show(output, whole_body, picture, lambda: [name])
+    show(output, whole_body, picture, lambda: [name], currency)
 
 
 @app.command("set")

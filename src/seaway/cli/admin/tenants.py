@@ -8,7 +8,7 @@ import typer
 
 from seaway.cli.admin.queue_change import Seen, based_on_newest
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.amounts import split_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
@@ -49,8 +49,10 @@ def tenants(context: typer.Context, output: OutputOption = Output.TABLE) -> None
         body = client.body(call())
         plain = output in (Output.TABLE, Output.WIDE)
         totals = client.body(queue_usage()).get("tenants", []) if plain else []
+        currency = currency_of(client, output)
     rows = tenant_rows(body["tenants"], totals)
-    show(output, body, lambda wide: Rows(TENANTS, rows, wide=wide), lambda: (each["name"] for each in body["tenants"]))
+    names = (each["name"] for each in body["tenants"])
+    show(output, body, lambda wide: Rows(TENANTS, rows, wide=wide), lambda: names, currency)
 
 
 @app.command("show")

@@ -10,7 +10,7 @@ import typer
 from seaway.cli import arguments
 from seaway.cli.fleet.fleet import list_fleet
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, connect, currency_of
 from seaway.client.config import data_folder
 
 if TYPE_CHECKING:
@@ -216,7 +216,8 @@ def set_cluster(  # one option for each fact
     patch = patch_of(given, unset or ())
     with connect(context) as client:
         body = client.body(call(name, patch) if patch else read(name))
-    show(output, body, lambda _: _facts_table(body), lambda: [body["name"]])
+        currency = currency_of(client, output) if body["prices"] else ""
+    show(output, body, lambda _: _facts_table(body), lambda: [body["name"]], currency)
 
 
 @app.command("show")
@@ -237,6 +238,7 @@ def show_cluster(
 
     with connect(context) as client:
         body = client.body(read(name))
+        currency = currency_of(client, output) if body["prices"] else ""
 
     def picture(wide: bool) -> RenderableType:
         from rich.console import Group
@@ -245,7 +247,7 @@ def show_cluster(
 
         return Group(table({"clusters": [body]}, wide=wide), "", _facts_table(body))
 
-    show(output, body, picture, lambda: [body["name"]])
+    show(output, body, picture, lambda: [body["name"]], currency)
 
 
 def _facts_table(cluster: Body) -> RenderableType:

@@ -8,7 +8,7 @@ import typer
 
 from seaway.cli import arguments
 from seaway.cli.output import Output, OutputOption, show
-from seaway.cli.remote import Body, connect, whole
+from seaway.cli.remote import Body, connect, currency_of, whole
 from seaway.domain.errors import UnknownError
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def list_fleet(context: typer.Context, output: Output) -> None:
 
     with connect(context) as client:
         body = client.body(call())
-    show(output, body, lambda wide: table(body, wide=wide), lambda: (each["name"] for each in body["clusters"]))
+        currency = currency_of(client, output) if any(each["price_per_gpu_hour"] for each in body["clusters"]) else ""
+    names = (each["name"] for each in body["clusters"])
+    show(output, body, lambda wide: table(body, wide=wide), lambda: names, currency)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 from seaway.cli import arguments
 from seaway.cli.errors import FAILED
 from seaway.cli.output import Output, OutputOption, console, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.errors import RejectedError
 
 if TYPE_CHECKING:
@@ -182,7 +182,9 @@ def jobs(
             keep_showing(lambda: table(read(), columns, wide=output is Output.WIDE))
             return
         body = read()
-    show(output, body, lambda wide: table(body, columns, wide=wide), lambda: (job["id"] for job in body["jobs"]))
+        currency = currency_of(client, output) if given.get("cost") and body["jobs"] else ""
+    names = (job["id"] for job in body["jobs"])
+    show(output, body, lambda wide: table(body, columns, wide=wide), lambda: names, currency)
     if not body["jobs"]:
         raise typer.Exit(FAILED)
 

@@ -8,7 +8,7 @@ import typer
 
 from seaway.cli.arguments import Job
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
-from seaway.cli.remote import Body, connect, whole
+from seaway.cli.remote import Body, connect, currency_of, whole
 from seaway.domain.usage import UsageSpan
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def show_job(
         ran = whole(client, Paged(calls.attempts(body["id"]), "attempts")) if plain else {}
         if plain:
             use = calls.gpu_use(body["id"], limit=1, span=span.value)
-            body |= {"cost": client.body(calls.cost(body["id"])), "gpu_use": client.body(use)}
+            cost = {**client.body(calls.cost(body["id"])), "currency": currency_of(client, output)}
+            body |= {"cost": cost, "gpu_use": client.body(use)}
     show(output, body, lambda wide: _picture(body, ran, wide=wide), lambda: [body["id"]])
 
 

@@ -19,8 +19,8 @@ from seaway.cli import arguments
 from seaway.cli.errors import FAILED
 from seaway.cli.jobs.file import STDIN, is_script, pairs, written_jobs
 from seaway.cli.jobs.workdir import with_archives, without_folders
-from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console
-from seaway.cli.remote import Body, connect
+from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console, name_currency
+from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType, StandbyMode
 from seaway.domain.network import OnViolation
@@ -485,7 +485,8 @@ def submit(
     with connect(context) as client:
         if dry_run or plain:
             trials = try_out(client, without_folders(jobs))
-            show_trials(jobs, trials, output)
+            priced = any(each["price_per_hour"] for trial in trials for each in trial["candidates"])
+            show_trials(jobs, trials, output, currency_of(client, output) if priced else "")
             if dry_run:
                 raise typer.Exit(0 if all(each["fits"] for each in trials) else FAILED)
         jobs = with_archives(client, jobs)
@@ -598,7 +599,7 @@ def batches(jobs: list[Written]) -> list[list[Written]]:
     return found
 
 
-def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None:
+def show_trials(jobs: list[Written], trials: list[Body], output: Output, currency: str = "") -> None:
     """Print the results of dry runs."""
     if output is Output.JSON:
         typer.echo(as_json(trials[0] if len(trials) == 1 else trials))
@@ -612,6 +613,7 @@ def show_trials(jobs: list[Written], trials: list[Body], output: Output) -> None
 
         for job, trial in zip(jobs, trials, strict=True):
             console().print(picture(str(job.fields.get("name", "")), trial, wide=output is Output.WIDE))
+        name_currency(currency)
 
 
 def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
