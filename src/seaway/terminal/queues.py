@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seaway.terminal.tables import Column, Rows, details, sparkline
+from seaway.terminal.tables import Column, Rows, details, job_name, sparkline
 from seaway.terminal.words import NONE, Body, ago, all_gpus, cost_text, learned, seconds, until
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _duration(job: Body) -> str:
 
 WAITING = (
     Column("POSITION", lambda job: str(job["position"]), right=True),
-    Column("JOB", lambda job: job["name"]),
+    Column("JOB", job_name),
     Column("ID", lambda job: job["id"], drop=3),
     Column("TENANT", lambda job: job["tenant"], drop=2),
     Column("PRIORITY", lambda job: str(job["priority"]), right=True, drop=4),
@@ -102,7 +102,7 @@ WAITING = (
 
 ALL_WAITING = (
     WAITING[0],
-    Column("NAME", lambda job: job["name"]),
+    Column("NAME", job_name),
     Column("ID", lambda job: job["id"], drop=1),
     Column("TENANT", lambda job: job["tenant"], drop=3),
     Column("QUEUE", lambda job: job["queue"], drop=4),

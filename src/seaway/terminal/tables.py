@@ -245,7 +245,7 @@ def as_tree(jobs: Sequence[Body]) -> list[Body]:
 
 
 WAITING_COLUMNS = (
-    Column("NAME", lambda job: job["name"]),
+    Column("NAME", job_name),
     Column("TENANT", lambda job: job["tenant"], drop=4),
     Column("QUEUE", lambda job: job["queue"], drop=3),
     Column("STATE", lambda job: state(job["state"]), drop=2),

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from seaway.terminal.queues import ALL_WAITING
+from seaway.terminal.queues import ALL_WAITING, WAITING
 from seaway.terminal.reasons import picture
-from seaway.terminal.tables import JOB_COLUMNS, facts
+from seaway.terminal.tables import JOB_COLUMNS, WAITING_COLUMNS, facts
 from seaway.terminal.words import Body, places
 from tests.unit.terminal.bodies import job
 
@@ -91,6 +91,13 @@ def test_a_waiting_job_shows_the_gpus_of_all_replicas() -> None:
     body = {"spec": {"resources": {"gpus": 2}}, "replicas": 3}
     for columns in (ALL_WAITING, JOB_COLUMNS):
         assert next(each for each in columns if each.title == "GPUS").cell(body) == "6"
+
+
+def test_a_waiting_task_has_its_index_in_every_list() -> None:
+    """Tasks of an array have one name, so that rows without the index look alike."""
+    body = {"name": "sweep", "index": 7, "tasks": None}
+    for columns in (WAITING, ALL_WAITING, WAITING_COLUMNS):
+        assert next(each for each in columns if each.title in ("JOB", "NAME")).cell(body) == "sweep_7"
 
 
 def test_a_job_that_was_never_placed_is_nowhere() -> None:
