@@ -408,11 +408,25 @@ def whole_devices(demands: DemandArrays, k: int) -> int:
 
 @compiled
 def node_fits(fleet: FleetArrays, demands: DemandArrays, k: int, n: int) -> bool:
-    """Report whether node `n` fits one replica of demand `k` now, without the links of its cluster."""
+    """Report whether node `n` fits one replica of demand `k` now, without the links of its cluster.
+
+    Most demands and nodes have no groups and no MIG, so their devices are counted here and not by `device_group`.
+    """
     if not node_may_fit(fleet, demands, k, n) or not demands.node_ok[demands.amounts[k, DEMAND_MASK], n]:
         return False
     gpus = demands.amounts[k, DEMAND_GPUS]
-    return gpus == 0 or device_group(fleet, demands, k, n) >= NO_GROUP
+    if gpus == 0:
+        return True
+    if demands.amounts[k, DEMAND_GROUP] != 0 or demands.amounts[k, DEMAND_MIG] != 0:
+        return device_group(fleet, demands, k, n) >= NO_GROUP
+    for d in range(fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]):
+        if fleet.devices[DEVICE_MIG, d] >= 0:
+            return device_group(fleet, demands, k, n) >= NO_GROUP
+        if device_fits(fleet, demands, k, d):
+            gpus -= 1
+            if gpus == 0:
+                return True
+    return False
 
 
 @compiled
