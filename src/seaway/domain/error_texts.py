@@ -686,4 +686,8 @@ ERRORS: Mapping[str, str] = {
     "node_memory_left": "node {node} has {left:d} MiB left, not {needed:d}",
     "node_without_device": "node {node} has no device {device}",
     "name_a_task": "the job is an array; name one of its tasks, such as {task}",
+    "field_changed": "{field} {before} -> {after}",
+    "path_of_weight": "{name} ({segments}, weight {weight:d})",
+    "shared_paths": "{paths}, shared",
+    "listed_paths": "{paths}",
 }

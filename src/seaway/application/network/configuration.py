@@ -38,18 +38,21 @@ def _gateways(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
 
 def _changed(old: GatewayConfig, new: GatewayConfig) -> list[str]:
     names = (each.name for each in fields(old) if getattr(old, each.name) != getattr(new, each.name))
-    return [f"{'speed' if name == 'speed_mbps' else name} {_shown(old, name)} -> {_shown(new, name)}" for name in names]
+    return [
+        Reason("field_changed", field=name.removesuffix("_mbps"), before=_shown(old, name), after=_shown(new, name))
+        for name in names
+    ]
 
 
 def _shown(gateway: GatewayConfig, name: str) -> str:
     value = getattr(gateway, name)
     if name == "sids":
-        return "/".join(str(sid.address) for sid in value) or "none"
+        return "/".join(str(sid.address) for sid in value) or Reason("none")
     if name == "prefixes":
-        return "/".join(map(str, value)) or "none"
+        return "/".join(map(str, value)) or Reason("none")
     if name == "method":
         return str(value.value)
-    return str(value) if value else "none"
+    return str(value) if value else Reason("none")
 
 
 def _pairs(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
@@ -64,9 +67,12 @@ def _pairs(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
             yield Reason("paths_changed", source=ends[0], target=ends[1], **before_after)
 
 
-def _named(pair: Pair) -> str:
-    paths = (f"{path.name} ({'>'.join(map(str, path.segments))}, weight {path.weight})" for path in pair.paths)
-    return f"{', '.join(paths)}{', shared' if pair.load_balance else ''}"
+def _named(pair: Pair) -> Reason:
+    paths = tuple(
+        Reason("path_of_weight", name=path.name, segments=">".join(map(str, path.segments)), weight=path.weight)
+        for path in pair.paths
+    )
+    return Reason("shared_paths" if pair.load_balance else "listed_paths", paths=paths)
 
 
 def _whole(before: NetworkConfig, after: NetworkConfig) -> Iterator[str]:
