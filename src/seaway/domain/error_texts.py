@@ -690,4 +690,5 @@ ERRORS: Mapping[str, str] = {
     "path_of_weight": "{name} ({segments}, weight {weight:d})",
     "shared_paths": "{paths}, shared",
     "listed_paths": "{paths}",
+    "network_created": "a network without gateways is created",
 }

@@ -199,7 +199,7 @@ class Configuration:
         """
         self._require_precondition(meant)
         changes = differences(self._now.config if self._now else NetworkConfig(), config)
-        made = tuple(changes) if changes or self._now else ("a network without gateways is created",)
+        made = tuple(changes) if changes or self._now else (Reason("network_created"),)
         return Plan(made, tuple(self._affected_jobs(config)), self._version + bool(made))
 
     def put(self, config: NetworkConfig, actor: str, meant: Precondition | None = None, *, force: bool = False) -> Plan:
