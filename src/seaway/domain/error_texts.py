@@ -691,4 +691,5 @@ ERRORS: Mapping[str, str] = {
     "shared_paths": "{paths}, shared",
     "listed_paths": "{paths}",
     "network_created": "a network without gateways is created",
+    "gateway_used": "{name} is used by {jobs}",
 }

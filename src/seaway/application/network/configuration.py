@@ -270,7 +270,7 @@ class Configuration:
             for name, cluster in gone.items():
                 if _uses(attempt.spec, attempt.clusters, name, cluster):
                     users[name].append(attempt.spec.name)
-        return [f"{name} is used by {_abbreviated(jobs)}" for name, jobs in users.items() if jobs]
+        return [Reason("gateway_used", name=name, jobs=_abbreviated(jobs)) for name, jobs in users.items() if jobs]
 
 
 def _uses(spec: JobSpec, clusters: Sequence[str], gateway: str, cluster: str) -> bool:
@@ -288,7 +288,7 @@ def _require_harmless(plan: Plan, force: bool) -> None:
 
 def _abbreviated(jobs: Sequence[str]) -> str:
     named = ", ".join(jobs[:MAX_NAMED])
-    return named if len(jobs) <= MAX_NAMED else f"{named} and {len(jobs) - MAX_NAMED} more"
+    return named if len(jobs) <= MAX_NAMED else Reason("and_more", what=named, count=len(jobs) - MAX_NAMED)
 
 
 def _summary(changes: Sequence[str]) -> tuple[str, ...]:
