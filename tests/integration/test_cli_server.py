@@ -510,7 +510,7 @@ COMPLETED = {
     "seaway show tr": ["train"],
     "seaway cordon ": ["a", "b"],
     "seaway submit -q th": ["theirs"],
-    "seaway queues set x --policy seaw": ["seaway"],
+    "seaway queue set x --policy seaw": ["seaway"],
     "seaway fleet nodes --cluster ": ["a", "b"],
     "seaway reprio": ["reprioritize"],
 }

@@ -308,7 +308,7 @@ def test_a_queue_below_its_guarantee_is_informed_of_while_its_jobs_wait(tmp_path
             exp_annotations:
               summary: Queue vision has jobs that wait, and only 4 GPUs, less than its guarantee
               description: >-
-                `seaway queues show vision` shows its amounts and waiting jobs, `seaway explain JOB` the reason.
+                `seaway queue show vision` shows its amounts and waiting jobs, `seaway explain JOB` the reason.
                 Either the first job needs more than the rest of the guarantee, or other queues hold the GPUs and
                 cannot be displaced. Check `reclaim` of this queue, and `preemptible` and `min_runtime` of the others.
 """,
@@ -342,7 +342,7 @@ def test_a_queue_at_its_limit_is_informed_of_after_two_hours_of_waiting(tmp_path
               summary: Queue vision has used its limit of GPUs for an hour while jobs wait
               description: >-
                 Its jobs wait for each other, whatever else is free. `seaway whatif` answers what a higher limit
-                would change. `seaway queues set vision --limit gpus=N` raises it.
+                would change. `seaway queue set vision --limit gpus=N` raises it.
 """,
     )
 
@@ -367,7 +367,7 @@ def test_many_displaced_jobs_of_a_queue_are_informed_of(tmp_path: Path) -> None:
             exp_annotations:
               summary: 60 jobs of queue batch were displaced within an hour
               description: >-
-                Displaced jobs lose their work since the last checkpoint. `seaway queues set batch --min-runtime 30m`
+                Displaced jobs lose their work since the last checkpoint. `seaway queue set batch --min-runtime 30m`
                 lets them run longer first, a larger guarantee protects more of them, and `checkpoint` in a job saves
                 its work.
 """,

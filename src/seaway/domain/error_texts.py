@@ -274,8 +274,8 @@ ERRORS: Mapping[str, str] = {
     "decided_without_answers": (
         "{what} (for {count:d} more it had no answer, and the fallback decided; they do not count)"
     ),
-    "make_it_shadow": "make it the shadow: seaway policies activate {policy} --queue {queue} --shadow",
-    "let_jobs_come": "let more jobs come, and check the comparison: seaway queues shadows {queue}",
+    "make_it_shadow": "make it the shadow: seaway policy activate {policy} --queue {queue} --shadow",
+    "let_jobs_come": "let more jobs come, and check the comparison: seaway queue shadows {queue}",
     "may_not_decide_yet": "policy {policy} may not decide for queue {queue!r} yet: {missing} (policies.shadow_jobs)",
     "jobs_of_parent": "queue {queue!r} has children then, and has {count:unfinished job}; move them to another queue",
     "jobs_of_removed": "queue {queue!r} is removed, and has {count:unfinished job}; move them to another queue",
@@ -427,7 +427,7 @@ ERRORS: Mapping[str, str] = {
     "lends_beyond_guarantee": "lends {lent}, more than its guarantee of {guarantee}",
     "lends_without_guarantee": "the queue does not guarantee {name}",
     "labels_forbidden": (
-        "queue {queue!r} does not allow jobs to require {labels}; an operator can allow it: seaway queues set "
+        "queue {queue!r} does not allow jobs to require {labels}; an operator can allow it: seaway queue set "
         "{queue} --allow-node-label {label}"
     ),
     "child_in_other_pool": "is {pool!r}, but its child {child!r} has the pool {other!r}; a tree has one pool",
@@ -476,7 +476,7 @@ ERRORS: Mapping[str, str] = {
     "range_invalid": "min is {least:d} and max is {most:d}; use 1 <= min <= max, or min: 0 with scale",
     "every_taint": "every taint",
     "taints_forbidden": (
-        "queue {queue!r} does not allow jobs to tolerate {taints}; an operator can allow it: seaway queues set "
+        "queue {queue!r} does not allow jobs to tolerate {taints}; an operator can allow it: seaway queue set "
         "{queue} --allow-taint {taint}"
     ),
     "children_beyond_guarantee": "queue {queue!r} guarantees {bound}, but its children guarantee {together} together",

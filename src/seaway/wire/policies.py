@@ -21,7 +21,7 @@ FILE = "application/octet-stream"
 
 
 class PolicyFileIn(RootModel[bytes]):
-    """A policy file, as written by `seaway train` and `seaway policies export`."""
+    """A policy file, as written by `seaway train` and `seaway policy export`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": ["PK..."]})
 

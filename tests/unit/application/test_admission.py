@@ -102,7 +102,7 @@ def test_a_queue_allows_no_taints_by_default() -> None:
     made = scene()
     problems = refused(made, tolerations=(EVERY,), node_labels=(("disk", "fast"),))
     assert "every taint" in problems[TAINTS]
-    assert problems[LABELS].endswith("seaway queues set default --allow-node-label disk")
+    assert problems[LABELS].endswith("seaway queue set default --allow-node-label disk")
     one = refused(made, tolerations=(Toleration("spot"),))[TAINTS]
     assert one != refused(made, tolerations=(Toleration("spot"), EVERY))[TAINTS]  # an update is compared by its message
 

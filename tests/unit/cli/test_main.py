@@ -37,7 +37,7 @@ def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_policy_and_plugin_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """`seaway policies` lists every name that --policy takes, and every plugin for profile files."""
+    """`seaway policy` lists every name that --policy takes, and every plugin for profile files."""
     words = output(capsys, "policies").replace(",", " ").split()
     assert {*policy_names(), *plugin_names()} <= set(words)
 

@@ -1,4 +1,4 @@
-"""`seaway policies` on this machine."""
+"""`seaway policy` on this machine."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ QUEUE = {"name": "q", "tenant": "", "pool": "near", "policy": "fgd", "shadow": "
 
 
 def run(monkeypatch: pytest.MonkeyPatch, stub: Stub, *options: str) -> int:
-    """Run `seaway queues set q` with options, `--policy seaway` without, against a stub; return its exit code."""
+    """Run `seaway queue set q` with options, `--policy seaway` without, against a stub; return its exit code."""
     monkeypatch.setattr(
         queues, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
     )

@@ -1,4 +1,4 @@
-"""`seaway reservations`: times as users write them."""
+"""`seaway reservation`: times as users write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *options: str, answer: object = None) -> tuple[int, Stub]:
-    """Run `seaway reservations` against a stub; return its exit code."""
+    """Run `seaway reservation` against a stub; return its exit code."""
     stub = Stub([httpx.Response(200, json=answer or EXAMPLES["ReservationOut"])])
     monkeypatch.setattr(
         reservations, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)

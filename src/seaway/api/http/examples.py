@@ -275,7 +275,7 @@ _POLICIES: dict[str, Any] = {
         "queue": {"name": "batch", **_QUEUE, "shadow": "pilot-7", "version": "7d20c1f6a95be384"},
         "left": "policy pilot-7@91bd0c4e7fa2 may not decide for queue 'batch' yet: it decided 38 of 100 jobs in its "
         "shadow, 62 to go (policies.shadow_jobs); let more jobs come, and check the comparison: "
-        "seaway queues shadows batch",
+        "seaway queue shadows batch",
         "warning": None,
     },
 }

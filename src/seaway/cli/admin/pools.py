@@ -1,4 +1,4 @@
-"""`seaway pools`: parts of the fleet by name."""
+"""`seaway pool`: parts of the fleet by name."""
 
 from __future__ import annotations
 

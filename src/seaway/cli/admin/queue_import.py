@@ -1,4 +1,4 @@
-"""`seaway queues import`: queues of other schedulers."""
+"""`seaway queue import`: queues of other schedulers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def import_queues(
     [bold]Examples[/bold]
 
       [cyan]seaway queue import scheduler-queues.yaml --dry-run[/cyan]
-      [cyan]kubectl get clusterqueues,cohorts,resourceflavors,localqueues -A -o yaml | seaway queues import -[/cyan]
+      [cyan]kubectl get clusterqueues,cohorts,resourceflavors,localqueues -A -o yaml | seaway queue import -[/cyan]
     """
     from seaway.client.calls.fleet import clusters
     from seaway.client.calls.queues import queues

@@ -1,4 +1,4 @@
-"""`seaway queues`: queues with their policies and pools."""
+"""`seaway queue`: queues with their policies and pools."""
 
 from __future__ import annotations
 
@@ -312,6 +312,6 @@ def shadows(
             ),
         ),
     )
-    nothing = "no policy has decided in a shadow yet; set one: seaway queues set QUEUE --shadow POLICY"
+    nothing = "no policy has decided in a shadow yet; set one: seaway queue set QUEUE --shadow POLICY"
     ids = (str(each["id"]) for each in rows)
     show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else nothing, lambda: ids)

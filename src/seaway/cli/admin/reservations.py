@@ -1,4 +1,4 @@
-"""`seaway reservations`: capacity for a later time, and maintenance."""
+"""`seaway reservation`: capacity for a later time, and maintenance."""
 
 from __future__ import annotations
 

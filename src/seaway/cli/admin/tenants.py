@@ -1,4 +1,4 @@
-"""`seaway tenants`: owners of jobs, with their quotas."""
+"""`seaway tenant`: owners of jobs, with their quotas."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def whatif(
         typer.Option(
             "--set",
             metavar="FIELD=VALUE",
-            help="Field of [bold]seaway queues set[/bold] or [bold]seaway tenants set[/bold], like weight=2, "
+            help="Field of [bold]seaway queue set[/bold] or [bold]seaway tenant set[/bold], like weight=2, "
             "limit.gpus=16 or backfill=none. Repeatable.",
             rich_help_panel=SHARING,
         ),
@@ -161,7 +161,7 @@ def whatif(
     if sum(map(bool, (trace, swf, last))) > 1:
         raise RejectedError("choose one of --trace, --swf and --last")
     if apply and any((add_nodes, file, queue, tenant, remove_queue, move_jobs, trace, swf, last)):
-        said = "works with --drain, --policy and --replay only; change queues with seaway queues set"
+        said = "works with --drain, --policy and --replay only; change queues with seaway queue set"
         raise RejectedError(said, where="--apply")
     from_file = _documents(file) if file else {}
     question: Body = {

@@ -109,7 +109,7 @@ def move(text: str) -> Body:
 def split_documents(documents: Iterable[Body]) -> Body:
     """Return the parts of a question that documents have: changes of queues and tenants, and jobs.
 
-    Versions, as in the output of ``seaway queues -o yaml``, are omitted.
+    Versions, as in the output of ``seaway queue -o yaml``, are omitted.
     """
     question: Body = {}
     for each in documents:

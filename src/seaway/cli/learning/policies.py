@@ -1,4 +1,4 @@
-"""`seaway policies`: available policies, and trained policies from import to activation."""
+"""`seaway policy`: available policies, and trained policies from import to activation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def list_when_alone(
     r"""List the policies and the plugins for profile files.
 
     The list includes policies of other packages and trained ones. Compare policies with
-    [bold]seaway replay --policy[/bold]; set the policy of a queue with [bold]seaway queues set --policy[/bold].
+    [bold]seaway replay --policy[/bold]; set the policy of a queue with [bold]seaway queue set --policy[/bold].
 
       [cyan]seaway policy --remote -o wide[/cyan]
 

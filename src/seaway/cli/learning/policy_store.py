@@ -1,4 +1,4 @@
-"""Stores of trained policies for `seaway policies`: this machine, or a server."""
+"""Stores of trained policies for `seaway policy`: this machine, or a server."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def replay(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="Policies (see [bold]seaway policies[/bold]), policy files (.policy), or profile files (.toml). "
+            help="Policies (see [bold]seaway policy[/bold]), policy files (.policy), or profile files (.toml). "
             "Default: seaway, or bestfit with [bold]--swf[/bold].",
             rich_help_panel=POLICIES,
             show_default=False,
@@ -149,7 +149,7 @@ def replay(
         typer.Option(
             metavar="FILE",
             help="Tree of queues, YAML: `queues:` with the fields of the API, or a file that "
-            "[bold]seaway queues import[/bold] reads. Jobs of other queues wait in `default`.",
+            "[bold]seaway queue import[/bold] reads. Jobs of other queues wait in `default`.",
             rich_help_panel=QUEUES,
         ),
     ] = None,

@@ -149,7 +149,7 @@ def require_trusted(file: PolicyFile, trusted: Sequence[PublicKey]) -> None:
     key = signer(file)
     if key is None:
         raise RejectedError(
-            "this policy is not signed, and only signed ones are accepted here: sign it with seaway policies sign"
+            "this policy is not signed, and only signed ones are accepted here: sign it with seaway policy sign"
         )
     if key.raw not in {each.raw for each in trusted}:
         raise RejectedError(f"this policy is signed by {key.fingerprint}, which is not among the keys trusted here")

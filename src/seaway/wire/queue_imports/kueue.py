@@ -36,15 +36,15 @@ DIFFERS = {
     "LowerPriority": ("reclaimWithinCohort", "what others borrowed is taken back from jobs of any priority"),
 }
 REASONS = {
-    "namespaceSelector": "a queue serves one tenant or all: seaway queues set NAME --tenant TENANT",
+    "namespaceSelector": "a queue serves one tenant or all: seaway queue set NAME --tenant TENANT",
     "flavorFungibility": "the policy of the queue selects nodes",
     "admissionChecks": NO_CHECKS,
     "admissionChecksStrategy": NO_CHECKS,
     "admissionScope": "use the order fair, which serves the tenant with the least use first",
     "excludeResourcePrefixes": "a queue counts only the resources that it guarantees or limits",
-    "nodeLabels": "let jobs require the label: seaway queues set NAME --allow-node-label KEY",
-    "nodeTaints": "let jobs tolerate the taint: seaway queues set NAME --allow-taint KEY",
-    "tolerations": "let jobs tolerate the taint: seaway queues set NAME --allow-taint KEY",
+    "nodeLabels": "let jobs require the label: seaway queue set NAME --allow-node-label KEY",
+    "nodeTaints": "let jobs tolerate the taint: seaway queue set NAME --allow-taint KEY",
+    "tolerations": "let jobs tolerate the taint: seaway queue set NAME --allow-taint KEY",
     "topologyName": "the policy of the queue selects nodes",
 }
 
@@ -153,7 +153,7 @@ def _add_preemption(source: str, queue: FoundQueue, given: Fields, found: Found)
         elif DIFFERS.get(value, ("",))[0] == name:
             found.leave(source, f"preemption.{name}", DIFFERS[value][1])
     if mapping(given.get("borrowWithinCohort")).get("policy", "Never") != "Never":
-        text = "to borrow, set the reclaim FairShare: seaway queues set NAME --reclaim FairShare"
+        text = "to borrow, set the reclaim FairShare: seaway queue set NAME --reclaim FairShare"
         found.leave(source, "preemption.borrowWithinCohort", text)
 
 

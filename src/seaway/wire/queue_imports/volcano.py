@@ -20,7 +20,7 @@ ROOT = "root"
 
 REASONS = {
     "affinity": "the policy of the queue selects nodes; add the nodes to a pool",
-    "extendClusters": "set the clusters of the queue's pool: seaway pools set NAME --cluster CLUSTER",
+    "extendClusters": "set the clusters of the queue's pool: seaway pool set NAME --cluster CLUSTER",
     "type": "a queue serves every kind of jobs",
 }
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")
@@ -42,7 +42,7 @@ def read_volcano(objects: Iterable[Fields], found: Found) -> None:
             annotations = mapping(metadata.get("annotations"))
             for key in HIERARCHY:
                 if key in annotations:
-                    found.leave(source, key, "is not read; set spec.parent, or seaway queues set NAME --parent PARENT")
+                    found.leave(source, key, "is not read; set spec.parent, or seaway queue set NAME --parent PARENT")
 
 
 def _add(source: str, name: str, spec: Fields, found: Found) -> None:
