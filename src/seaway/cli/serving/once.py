@@ -63,6 +63,7 @@ def run_once(fleet_name: str, output: Output = Output.TABLE) -> None:
 def _body(result: DemoResult, fleet: Fleet) -> dict[str, Any]:
     """Return the result of a demo; without jobs that ran there are no waits."""
     states = Counter(job.state.value for job in result.jobs)
+    refused = Counter(result.refused.values())
     waits_s = [((job.started_ns or 0) - job.submitted_ns) / 1e9 for job in result.jobs if job.started_ns]
     return {
         "fleet": {"clusters": len(fleet.clusters), "gpus": fleet.device_count, "gateways": len(fleet.gateways)},
@@ -73,7 +74,7 @@ def _body(result: DemoResult, fleet: Fleet) -> dict[str, Any]:
         "busiest_share": result.busiest,
         "duration_s": result.lasted_s,
         "events": result.events,
-        "refused_because": dict(Counter(result.refused.values()).most_common(MAX_REASONS)),
+        "refused_because": {str(why): count for why, count in refused.most_common(MAX_REASONS)},
     }
 
 
