@@ -226,6 +226,9 @@ def lists_are_sorted_by_any_column(opening: Opening) -> None:
     }
     recent = store.held_uses(NOW_NS + hour_ns + 1)
     assert [(use.job_id, use.placements) for use in recent] == [(jobs[1].id, attempts[2].placements)]
+    ended = {use.attempt for use in store.held_uses(NOW_NS + hour_ns, ended=True)}
+    assert ended == {(decode(each.job_id), each.number) for each in attempts if each is not attempts[2]}
+    assert not list(store.held_uses(NOW_NS + hour_ns + 1, ended=True))
     assert [store.count_ended(NOW_NS + hour_ns + later) for later in (0, 1)] == [0, 3]
     numbers = store.job_numbers(JobFilter(sort=JobSort.GPU_HOURS, named="b"))
     assert set(numbers) == {decode(jobs[at].id) for at in (0, 2)}

@@ -268,16 +268,16 @@ class MemoryStore:
             if row.ended_ns is not None and row.ended_ns >= since_ns and (job := self.job(row.job_id)):
                 yield EndedUse(job.spec.queue, job.spec.tenant, row.amounts, row.created_ns, row.ended_ns)
 
-    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = (), *, ended: bool = False) -> Iterator[HeldUse]:
         """Return what attempts hold or held."""
         for row in self._rows(Attempt):
             job = self.job(row.job_id)
             if not job or (job_ids and not {job.id, job.array} & {*job_ids}):
                 continue
-            if row.ended_ns is None or row.ended_ns >= since_ns:
+            if (row.ended_ns is None and not ended) or (row.ended_ns is not None and row.ended_ns >= since_ns):
                 where = (job.array or job.id, job.spec.queue, job.spec.tenant)
-                task = job.id if job.array else ""
-                yield HeldUse(*where, row.amounts, row.placements, row.created_ns, row.ended_ns, task)
+                task, key = job.id if job.array else "", (ids.decode(row.job_id) or 0, row.number)
+                yield HeldUse(*where, row.amounts, row.placements, row.created_ns, row.ended_ns, task, key)
 
     def count_ended(self, before_ns: int) -> int:
         """Count the attempts that ended before a time."""

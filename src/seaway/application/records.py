@@ -281,6 +281,8 @@ class HeldUse:
         None while it holds them.
     task
         ID of the task of an array; empty for other jobs.
+    attempt
+        Numbers of the job, of a task its own, and of the attempt.
     """
 
     job_id: str
@@ -291,6 +293,7 @@ class HeldUse:
     created_ns: int = 0
     ended_ns: int | None = None
     task: str = ""
+    attempt: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

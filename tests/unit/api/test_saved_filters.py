@@ -152,3 +152,19 @@ def test_costs_follow_attempts_that_end_and_prices_that_change(rig: Rig) -> None
     assert ranked() == ["new", "b", "late"]
     (cost,) = costs.by_lane().values()
     assert cost.micros == 7 * 5_000_000
+
+
+async def test_an_attempt_counts_once_while_the_control_loop_learns_of_its_end(rig: Rig) -> None:
+    """Uses of running attempts are those of the control loop, and of ended ones those of the database."""
+    job_id, costs = (await rig.submit())["id"], Costs(rig.plane.controller, rig.store)
+    rig.step(5)
+    (running,) = rig.store.attempts(job_id)
+    gpus, hour_ns = running.amounts["gpus"] / 1000, 3600 * 10**9
+    rig.clock.advance_s(3600)
+    for ended_ns in (None, running.created_ns + hour_ns):
+        if ended_ns:
+            ended = replace(running, state=AttemptState.ENDED, ended_ns=ended_ns)
+            assert rig.store.commit([Change(update=[ended])]) == [Outcome.STORED]
+        rig.clock.advance_s(61)
+        (cost,) = costs.by_lane().values()
+        assert cost.gpu_hours == pytest.approx(gpus, rel=0.1)

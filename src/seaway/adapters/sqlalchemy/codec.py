@@ -247,9 +247,10 @@ def read_attempt(row: Sequence[Any]) -> Attempt:
 
 def read_held_use(row: Sequence[Any]) -> HeldUse:
     """Decode the columns of `statements.held_uses`."""
-    owner, job, _, queue, tenant, amounts, placements, created_ns, ended_ns = row
-    found, task = _PLACEMENTS.validate_json(placements), "" if job == owner else ids.encode(job)
-    return HeldUse(ids.encode(owner), queue, tenant, read_amounts(amounts), found, created_ns, ended_ns, task)
+    owner, job, number, queue, tenant, amounts, placements, created_ns, ended_ns = row
+    where, found = (ids.encode(owner), queue, tenant), _PLACEMENTS.validate_json(placements)
+    task = "" if job == owner else ids.encode(job)
+    return HeldUse(*where, read_amounts(amounts), found, created_ns, ended_ns, task, (job, number))
 
 
 def pending_command_row(row: PendingCommand) -> Row:

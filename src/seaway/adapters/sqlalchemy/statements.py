@@ -226,13 +226,15 @@ TIMES = frozenset({JobSort.STARTED, JobSort.ENDED, JobSort.DURATION})
 """Orders with an index of finished jobs."""
 
 
-def held_uses(since_ns: int, numbers: Sequence[int]) -> tuple[Question, tuple[ColumnElement[int], ...]]:
-    """Return the query for the uses of attempts, and the columns by which its pages follow."""
+def held_uses(since_ns: int, numbers: Sequence[int], *, ended: bool) -> tuple[Question, tuple[ColumnElement[int], ...]]:
+    """Return the query for the uses of attempts, or of those that ended, and the columns by which its pages follow."""
     order = (ATTEMPTS.c.job_id, ATTEMPTS.c.number)
     held = (JOBS.c.queue, JOBS.c.tenant, ATTEMPTS.c.amounts, ATTEMPTS.c.placements)
     question = select(SPEC_ID, *order, *held, ATTEMPTS.c.created_ns, ATTEMPTS.c.ended_ns)
     question = question.join_from(ATTEMPTS, JOBS, JOBS.c.id == ATTEMPTS.c.job_id).order_by(*order)
-    if since_ns:
+    if ended:
+        question = question.where(ATTEMPTS.c.ended_ns >= since_ns)
+    elif since_ns:
         question = question.where(or_(ATTEMPTS.c.ended_ns.is_(None), ATTEMPTS.c.ended_ns >= since_ns))
     if numbers:
         question = question.where(or_(JOBS.c.id.in_(numbers), JOBS.c.array_id.in_(numbers)))

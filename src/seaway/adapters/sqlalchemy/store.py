@@ -223,10 +223,10 @@ class SqlStore:
                 return
             page = self._rows(question.where(_after(columns, tuple(page[-1][:3]))))
 
-    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = (), *, ended: bool = False) -> Iterator[HeldUse]:
         """Return what attempts hold or held."""
         numbers = [codec.number(job_id) or -1 for job_id in job_ids]
-        question, order = job_queries.held_uses(since_ns, numbers)
+        question, order = job_queries.held_uses(since_ns, numbers, ended=ended)
         page = self._rows(question.limit(USES_AT_ONCE))
         while page:
             yield from map(codec.read_held_use, page)

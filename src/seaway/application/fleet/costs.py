@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.store import JobFilter, JobSort, Store
-from seaway.application.records import NS_PER_S, Attempt, HeldUse
+from seaway.application.records import NS_PER_S, Attempt, HeldUse, JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import GPUS, MODEL_PREFIX, Amounts, held_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
@@ -35,11 +35,20 @@ CACHE_NS = 60 * NS_PER_S
 FRESH_NS = NS_PER_S
 """Time for which the uses that are not settled are not read again, nanoseconds."""
 
+Held = Sequence[tuple[Attempt, JobRecord]]
+"""Attempts that have not ended, with their jobs."""
+
 SETTLED_NS = 60 * NS_PER_S
 """Time after the end of an attempt until it counts as stored, nanoseconds. Later ones are read each time."""
 
+MAX_CHANGED = 2_000
+"""Maximum number of jobs whose totals are not in the arrays by which jobs are sorted."""
+
 UNKNOWN = np.iinfo(np.int64).max
 """Sort key of an unknown cost, which is last."""
+
+Key = tuple[int, int]
+"""Numbers of a job and of its attempt."""
 
 Lane = tuple[str, str]
 """A queue and a tenant."""
@@ -200,9 +209,12 @@ class _Use:
 
     def cost(self, since_ns: int, now_ns: int) -> Cost:
         """Return its cost after a time."""
+        return Cost(self.held(since_ns, now_ns), self.rate if self.ended_ns is None else Rate())
+
+    def held(self, since_ns: int, now_ns: int) -> Rate:
+        """Return its rate times the milliseconds after a time."""
         end_ns = now_ns if self.ended_ns is None else self.ended_ns
-        lasted_ms = max(0, end_ns - max(self.created_ns, since_ns)) // NS_PER_MS
-        return Cost(self.rate * lasted_ms, self.rate if self.ended_ns is None else Rate())
+        return self.rate * (max(0, end_ns - max(self.created_ns, since_ns)) // NS_PER_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,42 +244,74 @@ class _Ended:
     """Uses of ended attempts, which do not change: each is read and priced once. Not thread-safe.
 
     All are read again when prices change, and when the database has others: it removes old ones, and after an outage
-    stores some late.
+    stores some late. Uses of other attempts are those of the control loop, and from the database only while it reloads.
+
+    Parameters
+    ----------
+    held
+        Returns the attempts that have not ended; None while the control loop reloads its state.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, held: Callable[[], Held | None]) -> None:
+        self._store, self._held = store, held
+        self._running: dict[Key, tuple[Attempt, JobRecord, _Use]] = {}
+        self._recent: dict[Key, _Use] = {}
         self._prices: _Prices | None = None
         self._until_ns, self._read_ns = 0, -FRESH_NS
         self._fresh: list[_Use] = []
         self.uses: list[_Use] = []
         self.totals: dict[int, Rate] = {}
         """Rates times milliseconds by job."""
+        self.changed: set[int] = set()
+        """Jobs whose totals are newer than `values`."""
         self._values: dict[JobSort, _Values] = {}
 
     def refresh(self, prices: _Prices, now_ns: int) -> list[_Use]:
         """Read those that ended since the last call; return the uses that are not settled, at most `FRESH_NS` old."""
-        settled_ns, fresh = now_ns - SETTLED_NS, list[_Use]()
+        settled_ns, fresh, recent = now_ns - SETTLED_NS, list[_Use](), dict[Key, _Use]()
         same = self._prices is not None and prices.agree(self._prices)
         if same and 0 <= now_ns - self._read_ns < FRESH_NS:
             return self._fresh
         if not same or self._store.count_ended(self._until_ns) != len(self.uses):
             self._prices, self._until_ns, self.uses, self.totals = prices, 0, [], {}
-            self._values = {}
+            self._values, self._running, self._recent = {}, {}, {}
         assert self._prices is not None
-        for held in self._store.held_uses(self._until_ns):
-            use = _priced(self._prices, held)
-            if use.ended_ns is None or use.ended_ns >= settled_ns:
+        held_now = self._held()
+        self._running = {} if held_now is None else self._priced_now(self._prices, held_now)
+        for held in self._store.held_uses(self._until_ns, ended=held_now is not None):
+            if held.attempt in self._running:  # the control loop does not know yet that it ended
+                continue
+            use = self._recent.get(held.attempt) or _priced(self._prices, held)
+            if use.ended_ns is None:
                 fresh.append(use)
+            elif use.ended_ns >= settled_ns:
+                recent[held.attempt] = use
             else:
                 self.uses.append(use)
-                self._values = {}
-                self.totals[use.job] = self.totals.get(use.job, Rate()) + use.cost(0, now_ns).held
+                self.totals[use.job] = self.totals.get(use.job, Rate()) + use.held(0, now_ns)
+                self.changed.add(use.job)
+        if not self._values or len(self.changed) > MAX_CHANGED:
+            self._values, self.changed = {}, set()
+        fresh += [*recent.values(), *(use for *_, use in self._running.values())]
+        self._recent = recent
         self._until_ns, self._read_ns, self._fresh = max(self._until_ns, settled_ns), now_ns, fresh
         return fresh
 
+    def _priced_now(self, prices: _Prices, held: Held) -> dict[Key, tuple[Attempt, JobRecord, _Use]]:
+        """Return the uses of attempts that have not ended. Each is priced again only when its record changes."""
+        found = {}
+        for attempt, job in held:
+            key = ids.decode(attempt.job_id) or 0, attempt.number
+            known = self._running.get(key)
+            if known is None or known[0] is not attempt or known[1] is not job:
+                owner, lane = job.array or job.id, (job.spec.queue, job.spec.tenant)
+                use = HeldUse(owner, *lane, attempt.amounts, attempt.placements, attempt.created_ns)
+                known = attempt, job, _priced(prices, use)
+            found[key] = known
+        return found
+
     def values(self, sort: JobSort) -> _Values:
-        """Return the values of all jobs with uses that are settled."""
+        """Return the values of all jobs with uses that are settled, except for those of `changed`."""
         if sort not in self._values:
             self._values[sort] = _Values.of(self.totals, sort)
         return self._values[sort]
@@ -279,7 +323,7 @@ class Costs:
     def __init__(self, controller: Controller, store: Store) -> None:
         self._controller, self._store = controller, store
         self._cached: tuple[int, Mapping[Lane, Cost]] | None = None
-        self._ended, self._lock = _Ended(store), threading.Lock()
+        self._ended, self._lock = _Ended(store, self._held), threading.Lock()
 
     def of_jobs(self, job_ids: Sequence[str]) -> dict[str, Cost]:
         """Return the cost of each job until now; of an array, that of its tasks. Unknown jobs cost nothing.
@@ -313,10 +357,10 @@ class Costs:
         with self._lock:
             now_ns = self._now_ns()
             fresh = self._ended.refresh(_Prices(self._controller), now_ns)
-            changed = dict[int, Rate]()
+            changed = {job: self._ended.totals[job] for job in self._ended.changed}
             for use in fresh:
-                before = changed.get(use.job) or self._ended.totals.get(use.job, Rate())
-                changed[use.job] = before + use.cost(0, now_ns).held
+                held, before = use.held(0, now_ns), changed.get(use.job) or self._ended.totals.get(use.job)
+                changed[use.job] = before + held if before else held
             self._ended.values(sort).put(numbers, values)
         _Values.of(changed, sort).put(numbers, values)
         keys = np.where(values < 0, UNKNOWN, -values if wanted.descending else values)
@@ -341,6 +385,13 @@ class Costs:
                     found[lane] += Cost(rate * lasted_ms)
                 self._cached = asked_ns, dict(found)
             return self._cached[1]
+
+    def _held(self) -> Held | None:
+        with self._controller.lock:
+            if not self._controller.loaded or self._controller.half_read:
+                return None
+            live = self._controller.live
+            return [(each, live.jobs[key[0]]) for key, each in live.attempts.items() if key[0] in live.jobs]
 
     def _now_ns(self) -> int:
         return self._controller.live.clock.now_ns()

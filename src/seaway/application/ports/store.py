@@ -246,13 +246,15 @@ class Store(Protocol):
     def ended_uses(self, since_ns: int) -> Iterator[EndedUse]:
         """Return what attempts held that ended at a time or later."""
 
-    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = ()) -> Iterator[HeldUse]:
+    def held_uses(self, since_ns: int = 0, job_ids: Sequence[str] = (), *, ended: bool = False) -> Iterator[HeldUse]:
         """Return what attempts hold, and what those held that ended at a time or later, in no order.
 
         Parameters
         ----------
         job_ids
             IDs of at most `MAX_ROWS` jobs; arrays have the attempts of their tasks. Empty for all jobs.
+        ended
+            Whether to return only those of ended attempts.
         """
 
     def count_ended(self, before_ns: int) -> int:
