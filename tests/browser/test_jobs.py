@@ -470,10 +470,10 @@ def test_the_nodes_and_the_price_of_all_replicas_are_shown(
         price.fill("cheap")
         expect(page.get_by_role("alert").filter(has_text="cheap")).to_be_visible()
         price.fill("0.01")
-        expect(trial.get_by_text(re.compile("price above the maximum"))).to_be_visible()
+        expect(trial.get_by_text(re.compile("price above the maximum|价格超过上限"))).to_be_visible()
         price.fill("")
         page.get_by_label("Labels of the cluster" if english else "集群标签").fill("tier=none")
-        expect(trial.get_by_text(re.compile("label of the cluster missing"))).to_be_visible()
+        expect(trial.get_by_text(re.compile("label of the cluster missing|集群缺少标签"))).to_be_visible()
 
 
 @pytest.mark.parametrize(("theme", "language", "size"), [("light", "en", WIDE), ("dark", "zh", NARROW)])
@@ -511,12 +511,15 @@ def test_bounds_triggers_and_windows_of_an_elastic_job_are_fields(
         error(target, "'many' is not valid" if english else "'many' 无效")
         target.fill("5")
         start.fill("daily")
-        error(start, "is not a cron expression")
+        error(start, "is not a cron expression" if english else "不是会到期的 cron 表达式")
         start.fill("0 8 * * 1-5")
         label("Time window ends", "时间窗口结束").fill("0 18 * * 1-5")
         label("Time zone", "时区").fill("Europe/Berlin")
         label("Replicas in the time window", "时间窗口内的副本数").fill("9")
-        error(label("Replicas in the time window", "时间窗口内的副本数"), "the job has at most 4")
+        error(
+            label("Replicas in the time window", "时间窗口内的副本数"),
+            "the job has at most 4" if english else "作业最多有 4 个",
+        )
         label("Replicas in the time window", "时间窗口内的副本数").fill("2")
         expect(page.locator(".submit-trial .chosen")).to_have_count(1)
         keep_screen(page, f"submit-elastic-{theme}-{language}-{size[0]}")

@@ -270,7 +270,10 @@ def test_defaults_of_a_spec_stay() -> None:
                 "slice_nodes": 1,
             },
             "nodes": {
-                **{name: [] for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid")},
+                **{
+                    name: []
+                    for name in ("node_labels", "tolerations", "clusters", "regions", "hardware", "avoid", "only")
+                },
                 "cluster_labels": [],
                 "max_microprice": None,
                 "pool": [],
