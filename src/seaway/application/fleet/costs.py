@@ -391,7 +391,9 @@ class Costs:
             if not self._controller.loaded or self._controller.half_read:
                 return None
             live = self._controller.live
-            return [(each, live.jobs[key[0]]) for key, each in live.attempts.items() if key[0] in live.jobs]
+            attempts = list(live.attempts.items())  # and no more, since the loop waits for the lock
+        found = ((attempt, live.jobs.get(job_id)) for (job_id, _), attempt in attempts)
+        return [(attempt, job) for attempt, job in found if job]
 
     def _now_ns(self) -> int:
         return self._controller.live.clock.now_ns()
