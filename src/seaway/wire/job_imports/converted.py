@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -63,7 +64,7 @@ class Converted:
     fields, lines
         The job, and the line of each of its fields by path.
     refused
-        Errors, each with the line and field of the file.
+        Errors, each with the field of the file, and its line if it is not that of the field.
     script
         True if the words after the file are arguments of the program, as for ``sbatch``.
     text
@@ -78,10 +79,11 @@ class Converted:
     fields: dict[str, Any] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[tuple[str, str, int]] = field(default_factory=list)
     script: bool = False
     text: str = ""
     objects: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
+    _present_line: int = 0
 
     def keep(self, name: str, path: str, value: Any, text: str = "") -> None:  # noqa: ANN401  # any value of a job
         """Set a field of the job from a field of the file with the same meaning."""
@@ -107,7 +109,7 @@ class Converted:
         if self.ignored & {name, last, re.sub(r"\[\d+\]", "", name), last.rpartition(".")[2]}:
             self._note(name, Result.DROPPED, "ignored, as requested")
         else:
-            self.refused.append((name, text))
+            self.refused.append((name, text, self._present_line))
 
     def get(self, path: str) -> Any:  # noqa: ANN401  # any value of a job
         """Return a field of the job; None if it is not set."""
@@ -116,8 +118,17 @@ class Converted:
             value = value.get(each) if isinstance(value, dict) else None
         return value
 
+    @contextmanager
+    def at_line(self, line: int) -> Iterator[None]:
+        """Report on a line of a script."""
+        before, self._present_line = self._present_line, line
+        yield
+        self._present_line = before
+
     def line(self, name: str) -> int:
         """Return the line of a field of the file, or of the nearest outer one, or of a name in a script."""
+        if self._present_line:
+            return self._present_line
         if name not in self.lines_of and (found := self.text.find(name.rpartition(" ")[2])) >= 0:
             return self.text.count("\n", 0, found) + 1
         name = name.partition(" ")[0]
@@ -127,8 +138,8 @@ class Converted:
 
     def errors(self, source: str) -> Iterator[RejectedError]:
         """Yield the reasons to refuse the file."""
-        for name, text in self.refused:
-            yield RejectedError(text, where=f"{source}:{self.line(name)}:{name}")
+        for name, text, line in self.refused:
+            yield RejectedError(text, where=f"{source}:{line or self.line(name)}:{name}")
 
     def _set(self, name: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
         at = self.fields

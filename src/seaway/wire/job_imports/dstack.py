@@ -8,12 +8,14 @@ dstack 0.20: ``.dstack.yml`` reference.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from seaway.wire.job_imports.bash_syntax import Script
 from seaway.wire.job_imports.converted import IMAGE, Converted, Fields, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, refuse_commands, unknown
+from seaway.wire.job_imports.shell import HOSTS, command_names, exports, mentions, put_script, refuse_commands, unknown
 
 KIND = "dstack configuration"
 
@@ -243,13 +245,14 @@ def _script(run: Section, out: Converted, kind: str, size: tuple[int, int]) -> N
         "DSTACK_GPUS_NUM": str(gpus * nodes),
         "DSTACK_RUN_NAME": str(out.get("name")),
     }
-    text = "\n".join(commands)
-    refuse_commands(out, text, nodes)
+    syntax = Script("\n".join(commands))
+    text = syntax.without("comment")
+    refuse_commands(out, command_names(syntax), nodes)
     for name in unknown(text, "DSTACK_", known):
         out.refuse(name, "has no counterpart in the container")
     lines = ["set -e", exports({name: value for name, value in known.items() if mentions(text, name)})]
     if directory:
-        lines.append(f"cd '{directory}'")
+        lines.append(f"cd {shlex.quote(directory)}")
         out.note("working_dir", f"run.command: cd {directory}")
     where = "commands" if kind != "dev-environment" else "init"
     put_script(

@@ -18,22 +18,35 @@ from math import ceil
 from pathlib import PurePath
 
 from seaway.domain.notifications import Occasion, is_address
-from seaway.wire.job_imports.converted import IMAGE, Converted, Note, Result, put_name
+from seaway.domain.numbers import exact_number, whole_number
+from seaway.wire.job_imports.bash_syntax import Script
+from seaway.wire.job_imports.converted import IMAGE, Converted, Note, Result, put_name, shown
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import put_script
+from seaway.wire.job_imports.shell import command_names, put_script
 from seaway.wire.job_imports.slurm_options import DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
-from seaway.wire.job_imports.slurm_script import Layout, converted_script, put_image
+from seaway.wire.job_imports.slurm_script import converted_script
+from seaway.wire.job_imports.slurm_steps import Layout, bound_gpus, note_binding, put_distribution, put_image
 
 KIND = "sbatch script"
 
+MARK = "\ufeff"
+"""Byte order mark, which some editors write."""
+
 SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
 
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?", re.IGNORECASE)
-_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-_GRES = re.compile(
-    r"(?:gres[/:])?(?P<kind>[a-z_]+)(?::(?P<type>[A-Za-z][\w.+-]*|\d+g\.\d+gb[\w.+]*))?(?:[:=](?P<count>\d+))?"
-)
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", re.ASCII)
+_GRES = re.compile(r"(?:gres[/:])?(?P<kind>[a-z_]+)(?::(?P<type>(?!\d+$)[\w.+-]+))?(?:[:=](?P<count>\d+))?", re.ASCII)
 _MIG = re.compile(r"(?:.*[_-])?(\d+g\.\d+gb(?:\+me)?)", re.IGNORECASE)
+MAX_MEMORY_MIB = 1 << 40
+"""Largest amount of memory of a node, MiB."""
+
+MAX_TIME = 10**7
+"""Largest number in a time."""
+
+MAX_COUNT = 1_000_000
+"""Largest number of nodes, tasks, CPUs or GPUs."""
+
 MAILS = {
     "BEGIN": (Occasion.STARTED,),
     "END": (Occasion.FINISHED,),
@@ -48,18 +61,26 @@ WHEN = {"afterok": "succeeded", "afterany": "finished", "after": "started", "aft
 
 def is_sbatch(text: str) -> bool:
     """Report whether a text is a script for ``sbatch``."""
+    text = text.removeprefix(MARK)
     return text.startswith("#!") or bool(re.search(r"(?m)^#SBATCH\s", text))
 
 
 def read_sbatch(text: str, source: str, ignored: frozenset[str]) -> Converted:
     """Convert a batch script."""
-    text = text.replace("\r\n", "\n")
+    given, text = text, text.removeprefix(MARK).replace("\r\n", "\n")
     out = Converted(KIND, {}, ignored, script=True, text=text)
     options = _options(text, out)
+    if given != text:
+        why = "has a byte order mark or DOS line breaks, which sbatch rejects: they are removed"
+        out.note("script", why, Result.CHANGED)
     stem = PurePath(source).name.partition(".")[0] or "script"
     put_name(out, "--job-name" if "job-name" in options else "", "name", options.pop("job-name", stem))
-    layout = _layout(options, out, uses_srun="srun" in text)
+    layout = _layout(options, out, uses_srun="srun" in command_names(Script(text)))
     _rules(options, out)
+    _files(options, text, out)
+    if options.get("gres-flags") in ("enforce-binding", "disable-binding"):
+        out.drop("--gres-flags", "the kubelet assigns CPUs")
+        del options["gres-flags"]
     directory = options.pop("chdir", "")
     if directory and not directory.startswith("/"):
         out.change("--chdir", "workdir", directory, "the folder of this machine is sent")
@@ -92,8 +113,9 @@ def _options(text: str, out: Converted) -> dict[str, str]:
             try:
                 words = shlex.split(line[7:], comments=True)
             except ValueError:
-                lines_of["#SBATCH"] = number
-                out.refuse("#SBATCH", "has an open quote")
+                with out.at_line(number):
+                    open_end = "ends with a backslash, but each line stands for itself: write the options on one line"
+                    out.refuse("#SBATCH", open_end if line.rstrip().endswith("\\") else "has an open quote")
                 continue
             for name, value in parse_options(words):
                 if name in options:
@@ -140,7 +162,14 @@ def _layout(options: dict[str, str], out: Converted, *, uses_srun: bool) -> Layo
     else:
         layout = _nodes(nodes, tasks, per_node, out)
     layout.gpus = _gpus(options, layout, out)
+    if "gpu-bind" in options:
+        bound = bound_gpus(out, "--gpu-bind", options.pop("gpu-bind"), layout, layout.gpus_per_task)
+        layout.gpus_per_task = bound
+    if "distribution" in options:
+        put_distribution(out, "--distribution", options.pop("distribution"), layout)
     cpus, gpu_cpus = _number(options, "cpus-per-task", out), _number(options, "cpus-per-gpu", out)
+    if gpu_cpus and not layout.gpus:
+        out.refuse("--cpus-per-gpu", "is given, but the job has no GPUs")
     layout.cpus = cpus or 1
     layout.cpus_per_node = gpu_cpus * layout.gpus if gpu_cpus else layout.cpus * layout.per_node
     out.keep("--cpus-per-gpu" if gpu_cpus else "--cpus-per-task" if cpus else "", "resources.cpu", layout.cpus_per_node)
@@ -160,10 +189,10 @@ def _number(options: dict[str, str], name: str, out: Converted) -> int | None:
     text = options.pop(name, None)
     if text is None:
         return None
-    if not text.isdecimal() or not int(text):
-        out.refuse(f"--{name}", f"is {text!r}, not a whole number above 0")
+    if not (number := whole_number(text, MAX_COUNT)):
+        out.refuse(f"--{name}", f"is {shown(text)!r}, not a whole number from 1 to {MAX_COUNT:,}")
         return None
-    return int(text)
+    return number
 
 
 def _check_tasks(options: dict[str, str], layout: Layout, out: Converted, *, uses_srun: bool) -> None:
@@ -204,6 +233,10 @@ def _gpus(options: dict[str, str], layout: Layout, out: Converted) -> int:
         out.refuse(f"--{next(iter(found))}", f"{both} ask for different numbers of GPUs of a node")
     for name, count in found.items():
         out.keep(f"--{name}", "resources.gpus", count)
+    if "gpus-per-task" in found:
+        layout.gpus_per_task = found["gpus-per-task"] // layout.per_node
+        if layout.per_node > 1:
+            note_binding(out, "--gpus-per-task", layout.gpus_per_task)
     return next(iter(found.values()), 0)
 
 
@@ -213,7 +246,10 @@ def _devices(name: str, part: str, out: Converted) -> int:
     if match is None or match["kind"] not in ("gpu", "mps"):
         out.refuse(f"--{name}", f"{part!r} is of an unknown kind: only gpu and mps have a counterpart")
         return 0
-    count = int(match["count"] or 1)
+    count = whole_number(match["count"] or 1, MAX_COUNT)
+    if count is None:
+        out.refuse(f"--{name}", f"is {shown(part)}, but at most {MAX_COUNT:,} devices")
+        return 0
     if match["kind"] == "mps":
         _share(f"--{name}", count, out)
         return 1
@@ -240,9 +276,10 @@ def _type(name: str, text: str, out: Converted) -> None:
 def memory_mib(text: str) -> Fraction | None:
     """Return an amount of memory in Slurm's syntax, MiB; None if it is invalid. The default unit is MiB."""
     match = _MEMORY.fullmatch(text)
-    if match is None:
+    number = exact_number(match[1]) if match else None
+    if match is None or number is None:
         return None
-    return Fraction(match[1]) * Fraction(1024) ** ("KMGT".index((match[2] or "M").upper()) - 1)
+    return number * Fraction(1024) ** ("KMGT".index((match[2] or "M").upper()) - 1)
 
 
 def _memory(options: dict[str, str], layout: Layout, out: Converted) -> None:
@@ -254,11 +291,14 @@ def _memory(options: dict[str, str], layout: Layout, out: Converted) -> None:
         text = options.pop(name)
         amount = memory_mib(text)
         if amount is None:
-            out.refuse(f"--{name}", f"is {text!r}, not an amount of memory like 16G")
+            out.refuse(f"--{name}", f"is {shown(text)!r}, not an amount of memory like 16G")
         elif not amount:
             out.refuse(f"--{name}", "is 0, all memory of a node: give an amount")
         elif not counts[name]:
-            out.refuse(f"--{name}", "is given, but the job has no GPUs")
+            if name == "mem-per-gpu":
+                out.refuse(f"--{name}", "is given, but the job has no GPUs")
+        elif amount * counts[name] > MAX_MEMORY_MIB:
+            out.refuse(f"--{name}", f"is {shown(text)}, more than a node can have")
         else:
             layout.memory_mib = ceil(amount * counts[name])
             gib, rest = divmod(layout.memory_mib, 1024)
@@ -285,6 +325,16 @@ def _rules(options: dict[str, str], out: Converted) -> None:
     if options.get("begin") == "now":
         del options["begin"]
     _mail(options.pop("mail-type", ""), options.pop("mail-user", ""), out)
+
+
+def _files(options: dict[str, str], text: str, out: Converted) -> None:
+    """Report the files of the output, which the script may read."""
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("#SBATCH"))
+    for name in ("output", "error"):
+        file = PurePath(options.get(name, "")).name
+        if file and "%" not in file and file in body:
+            out.note(f"--{name}", f"{file} is not written, but the script names it: seaway logs JOB", Result.CHANGED)
+            del options[name]
 
 
 def _one_name(option: str, path: str, text: str, out: Converted) -> None:
@@ -328,12 +378,17 @@ def _time(text: str, out: Converted) -> None:
         out.drop("--time", "there is no limit")
         return
     match = _TIME.fullmatch(text)
-    if match is None:
-        out.refuse("--time", f"is {text!r}, not a time like 90, 12:00:00 or 2-12")
+    numbers = [whole_number(each or 0, MAX_TIME) for each in match.groups()] if match else []
+    found = [each for each in numbers if each is not None]
+    if match is None or len(found) < len(numbers):
+        out.refuse("--time", f"is {shown(text)!r}, not a time like 90, 12:00:00 or 2-12")
         return
-    days, first, second, third = (int(each) if each else 0 for each in match.groups())
+    days, first, second, third = found
     hours = match[1] is not None or match[4] is not None
     total = days * 86_400 + (first * 3600 + second * 60 + third if hours else first * 60 + second)
+    if not total:
+        out.drop("--time", "there is no limit")
+        return
     size, unit = next((size, unit) for size, unit in ((3600, "h"), (60, "m"), (1, "s")) if total % size == 0)
     out.keep("--time", "time_limit", f"{total // size}{unit}")
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from pathlib import PurePath
 
 from seaway.wire.fields import LONGEST_TEXT
+from seaway.wire.job_imports.bash_syntax import PREFIXES, SHELLS, Script
 from seaway.wire.job_imports.converted import Converted
 
 LONG_LINE = 110
@@ -86,24 +88,37 @@ def mentions(script: str, name: str) -> bool:
     return bool(re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", script))
 
 
-def unknown(script: str, prefix: str, known: Mapping[str, str]) -> list[str]:
+def unknown(script: str, prefix: str, known: Container[str]) -> list[str]:
     """Return the variables with a prefix in a script that are not known."""
-    found = re.findall(rf"(?<![A-Za-z0-9_]){prefix}[A-Z0-9_]+", uncommented(script))
+    found = re.findall(rf"(?<![A-Za-z0-9_]){prefix}[A-Z0-9_]+", script)
     return [name for name in dict.fromkeys(found) if name not in known]
 
 
-def refuse_commands(out: Converted, script: str, nodes: int) -> bool:
+def command_names(script: Script) -> set[str]:
+    """Return the names of the commands of a script, without their folders; also those that other commands start."""
+    found: set[str] = set()
+    for node in script.of_type("command"):
+        name = node.child_by_field_name("name")
+        text = script.begins(name.named_children[0]).split() if name and name.named_children else []
+        command = PurePath(text[0]).name if text else ""
+        found.add(command)
+        arguments = node.children_by_field_name("argument")
+        if command in PREFIXES | SHELLS:
+            words = (script.literal(each) or "" for each in arguments)
+            found |= {PurePath(each).name for each in words if each and not each.startswith("-")}
+        if command in SHELLS:
+            for each in arguments:
+                if each.type in ("string", "raw_string"):
+                    found |= command_names(Script(script.source(each)[1:-1]))
+    return found
+
+
+def refuse_commands(out: Converted, names: set[str], nodes: int) -> bool:
     """Refuse commands that start containers, and on several nodes those of MPI. Report whether there are the latter."""
-    text = uncommented(script)
     for name in ("docker", "podman"):
-        if re.search(rf"(?m)(?:^|[;&|(])\s*(?:sudo\s+)?{name}\s", text):
+        if name in names:
             out.refuse(name, "a container cannot start containers: submit with its image")
-    found = [name for name in ("mpirun", "mpiexec") if nodes > 1 and mentions(text, name)]
+    found = [name for name in ("mpirun", "mpiexec") if nodes > 1 and name in names]
     for name in found:
         out.refuse(name, _MPI.format(name=name))
     return bool(found)
-
-
-def uncommented(script: str) -> str:
-    """Return a script without the lines that are comments."""
-    return re.sub(r"(?m)^\s*#.*$", "", script)

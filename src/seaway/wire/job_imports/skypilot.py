@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from seaway.wire.fields import LONGEST_TEXT
+from seaway.wire.job_imports.bash_syntax import Script
 from seaway.wire.job_imports.converted import Converted, Fields, Result, Section, plain_text, put_name
 from seaway.wire.job_imports.models import put_model
-from seaway.wire.job_imports.shell import HOSTS, exports, mentions, put_script, refuse_commands, unknown
+from seaway.wire.job_imports.shell import HOSTS, command_names, exports, mentions, put_script, refuse_commands, unknown
 from seaway.wire.job_in import JobIn, ResourcesIn
 
 KIND = "SkyPilot task"
@@ -245,7 +246,8 @@ def _workdir(task: Section, out: Converted) -> None:
 
 def _script(task: Section, out: Converted, nodes: int, gpus: int) -> None:
     setup, run = task.text("setup"), task.text("run")
-    script = f"{setup}\n{run}"
+    syntax = Script(f"{setup}\n{run}")
+    script = syntax.without("comment")
     known = {
         "SKYPILOT_NUM_NODES": str(nodes),
         "SKYPILOT_NODE_RANK": "${NODE_RANK:-0}",
@@ -253,7 +255,7 @@ def _script(task: Section, out: Converted, nodes: int, gpus: int) -> None:
         "SKYPILOT_NODE_IPS": "${MASTER_ADDR:-127.0.0.1}",
         "SKYPILOT_TASK_ID": "${MASTER_ADDR:-$HOSTNAME}",
     }
-    refuse_commands(out, script, nodes)
+    refuse_commands(out, command_names(syntax), nodes)
     for name in unknown(script, "SKYPILOT_", known):
         out.refuse(name, "has no counterpart in the container")
     if nodes > 1 and mentions(script, "SKYPILOT_NODE_IPS"):

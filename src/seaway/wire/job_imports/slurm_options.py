@@ -11,7 +11,10 @@ SHORT = {
 }  # fmt: skip
 """Long name of each short option of sbatch."""
 
-OPTIONAL = frozenset({"exclusive", "get-user-env", "nice", "propagate", "kill-on-bad-exit"})
+OPTIONAL = frozenset({
+    "exclusive", "get-user-env", "nice", "propagate", "kill-on-bad-exit", "bcast", "compress", "immediate",
+    "resv-ports",
+})  # fmt: skip
 """Options whose value, if any, follows an equals sign."""
 
 FLAGS = frozenset({
@@ -23,6 +26,15 @@ FLAGS = frozenset({
     "quit-on-interrupt", "disable-status",
 })  # fmt: skip
 """Options without a value."""
+
+SHORT_OF_SRUN = {
+    **SHORT, "E": "preserve-env", "I": "immediate", "K": "kill-on-bad-exit", "l": "label", "r": "relative",
+    "T": "threads", "u": "unbuffered", "V": "version", "X": "disable-status", "Z": "no-allocate", "h": "help",
+}  # fmt: skip
+"""Long name of each short option of srun."""
+
+FLAGS_OF_SRUN = FLAGS - {"wait"} | {"no-allocate", "preserve-slurm-env", "external", "async"}
+"""Options of srun without a value."""
 
 _LOGS = "Seaway stores the output: seaway logs JOB"
 _PINNING = "the kubelet assigns CPUs"
@@ -41,8 +53,8 @@ DROPPED = {
     "distribution": _PINNING, "hint": _PINNING, "threads-per-core": _PINNING, "ntasks-per-core": _PINNING,
     "ntasks-per-socket": _PINNING, "sockets-per-node": _PINNING, "cores-per-socket": _PINNING,
     "extra-node-info": _PINNING, "mem-bind": _PINNING, "cpu-bind": _PINNING, "core-spec": _PINNING,
-    "thread-spec": _PINNING, "cpu-freq": _PINNING, "gpu-bind": "all processes of a node see its GPUs",
-    "gpu-freq": "the node sets clocks", "gres-flags": _PINNING, "accel-bind": _PINNING,
+    "thread-spec": _PINNING, "cpu-freq": _PINNING,
+    "gpu-freq": "the node sets clocks", "accel-bind": _PINNING,
     "switches": "give --ring-bandwidth, or bounds between replicas", "contiguous": "nodes have no order",
     "spread-job": "the policy of the queue selects nodes", "use-min-nodes": "the number of nodes is fixed",
     "prefer": "is a preference: the policy of the queue selects nodes",
@@ -57,6 +69,26 @@ DROPPED = {
     "ignore-pbs": _SUBMIT,
 }  # fmt: skip
 """Options that the job does not need, with the reason."""
+
+STEP_DROPPED = {
+    "job-name": "names the step", "comment": "describes the step", "exclusive": "a step uses all of the job",
+    "partition": "a step runs in its job", "account": "a step runs in its job", "qos": "a step runs in its job",
+    "compress": "the image has the program", "immediate": "a step starts at once", "threads": _SUBMIT,
+    "msg-timeout": _SUBMIT, "preserve-slurm-env": "numbers of nodes and tasks are fixed",
+    "slurmd-debug": _SUBMIT, "no-kill": "a lost node restarts the job",
+}  # fmt: skip
+"""Options of srun that a step does not need, with the reason."""
+
+STEP_REFUSED = {
+    "chdir": "use cd before the step", "time": "has no counterpart for a step: use timeout, or --time of the job",
+    "export": "selects the variables of a step: use env before the program",
+    "version": "there is no srun in a container", "help": "there is no srun in a container",
+    "prolog": "write it before the step", "epilog": "write it after the step",
+    "task-prolog": "start a script that runs it before the program",
+    "task-epilog": "start a script that runs it after the program",
+    "resv-ports": "ports are not reserved", "cpus-per-gpu": "give --cpus-per-task",
+}  # fmt: skip
+"""Options of srun that would change a step, with the reason."""
 
 _PLACE = "names nodes, which differ between clusters: give --cluster, or placement.node_labels in a job file"
 _VOLUME = "mounts folders of the nodes, which a cluster does not share with containers"

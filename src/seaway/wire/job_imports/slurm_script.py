@@ -4,57 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from seaway.wire.job_imports.bash_syntax import Script, line_of
 from seaway.wire.job_imports.converted import Converted, Result
-from seaway.wire.job_imports.shell import HOSTS, exports, mentions, refuse_commands, uncommented, unknown
-from seaway.wire.job_imports.slurm_options import DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
+from seaway.wire.job_imports.shell import HOSTS, command_names, exports, mentions, refuse_commands, unknown
+from seaway.wire.job_imports.slurm_steps import FUNCTION, Layout, Steps
 
-
-@dataclass(slots=True)
-class Layout:
-    """Numbers of nodes, tasks and resources of a job in Slurm.
-
-    Attributes
-    ----------
-    nodes
-        Number of replicas.
-    per_node, cpus
-        Tasks of each node, and CPUs of each task.
-    cpus_per_node, gpus, memory_mib
-        Resources of each node; 0 for the default.
-    """
-
-    nodes: int
-    per_node: int
-    cpus: int = 1
-    cpus_per_node: int = 1
-    gpus: int = 0
-    memory_mib: int = 0
-
-    @property
-    def tasks(self) -> int:
-        """Number of all tasks."""
-        return self.nodes * self.per_node
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 
 RANK = "${NODE_RANK:-0}"
 UNIQUE = "${SEAWAY_ARRAY_JOB_ID:-${MASTER_ADDR:-$HOSTNAME}}"
 """A text that all replicas of the job share, and no other job has."""
-
-_HEAD = re.compile(
-    r"scontrol\s+show\s+hostnames?\s+[\"']?\$\{?SLURM_(?:JOB_)?NODELIST\}?[\"']?\s*\|\s*head\s+-(?:n\s*)?1"
-)
-_HOSTS = re.compile(
-    r"scontrol\s+show\s+hostnames?(?:\s+[\"']?\$\{?SLURM_(?:JOB_)?NODELIST\}?[\"']?)?(?=\s*(?:[|)>;&`]|$))",
-    re.MULTILINE,
-)
-_WORD = re.compile(r"(?:[^\s\"'\\;&|<>()]|\\[^\n]|\"(?:\\.|[^\"\\])*\"|'[^']*')+", re.DOTALL)
-_SPACE = re.compile(r"(?:[ \t]|\\\n)+")
-_SRUN = re.compile(r"(?<![\w/.$-])srun(?=[ \t]|\\\n)")
-
-SRUN_SHORT = {**SHORT, "l": "label", "u": "unbuffered", "K": "kill-on-bad-exit", "E": "preserve-env", "r": "relative"}
 
 COMMANDS = {
     "sbatch": "a job cannot submit jobs: use --dependency, or seaway with a token in the image",
@@ -70,51 +33,95 @@ ABSENT = {
     "squeue": "is not in a container", "sacct": "is not in a container", "seff": "is not in a container",
 }  # fmt: skip
 
-STEPS = """srun() {{
-  rank=0 pids= code=0
-  while [ "$rank" -lt {count} ]; do
-    SLURM_LOCALID=$rank SLURM_PROCID=$(({node} * {count} + rank)) "$@" &
-    pids="$pids $!" rank=$((rank + 1))
-  done
-  for pid in $pids; do wait "$pid" || code=$?; done
-  return "$code"
-}}
-"""
-"""Function that starts the tasks of a node."""
+FIRST_HOST = 'echo "${MASTER_ADDR:-$HOSTNAME}"'
+NODE_LISTS = ("SLURM_NODELIST", "SLURM_JOB_NODELIST")
+
+INPUTS = frozenset({
+    "SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_HINT", "SLURM_UNBUFFEREDIO", "SLURM_LABELIO",
+})  # fmt: skip
+"""Variables that a script may set for srun, and that its processes do not need."""
 
 
 def converted_script(text: str, layout: Layout, directory: str, out: Converted) -> str:
-    """Return the script for each replica: with the variables of Slurm, and steps as processes of the replica."""
-    script = "\n".join(line for line in text.splitlines() if not line.startswith(("#!", "#SBATCH"))).strip("\n") + "\n"
-    script = _HEAD.sub('echo "${MASTER_ADDR:-$HOSTNAME}"', script)
-    script = _HOSTS.sub("""cut -d' ' -f1 "$SEAWAY_HOSTFILE\"""" if layout.nodes > 1 else 'echo "$HOSTNAME"', script)
-    script, steps = _steps(script, layout, out)
-    body = uncommented(script)
+    """Return the script for each replica: with the variables of Slurm, and steps as processes of the replica.
+
+    All text of the script stays as it is, except calls of srun and lists of hosts.
+    """
+    original = Script(text)
+    steps = Steps(original, layout, out)
+    script = Script(original.edited([*steps.edits, *_hosts(original, layout)]))
+    body = script.without("comment", "unset_command")
+    _inputs(script, out)
     known = _variables(layout, body, out)
     known |= _node_lists(body, layout, out)
-    by_mpi = refuse_commands(out, body, layout.nodes)
-    for name in unknown(body, "SLURM_", known):
-        out.refuse(name, "has no counterpart in the container")
-    for name, why in COMMANDS.items():
-        if mentions(body, name):
-            out.refuse(name, why)
-    for name, why in ABSENT.items():
-        if re.search(rf"(?m)(?:^|[;&|(])\s*{name}\s", body):
-            out.drop(name, why)
+    names = command_names(script)
+    by_mpi = refuse_commands(out, names, layout.nodes)
+    _check_names(out, body, {*known, *INPUTS}, names)
     if layout.nodes > 1:
-        if not steps and not by_mpi:
+        if not steps.count and not by_mpi:
             out.refuse("--nodes", f"is {layout.nodes}, but there is no srun, so that Slurm uses only the first node")
-        text = "each replica runs the whole script; in Slurm, only srun starts processes on all nodes"
-        out.note("script", text, Result.CHANGED)
+        why = "each replica runs the whole script; in Slurm, only srun starts processes on all nodes"
+        out.note("script", why, Result.CHANGED)
     if mentions(body, "SLURM_JOB_ID") or mentions(body, "SLURM_JOBID"):
-        text = "is a name that all replicas of the job share, not a number"
-        out.note("SLURM_JOB_ID", text, Result.CHANGED)
+        out.note("SLURM_JOB_ID", "is a name that all replicas of the job share, not a number", Result.CHANGED)
     lines = [exports(known)]
     if directory:
         lines.append(f"cd {shlex.quote(directory)} || exit 1")
         out.note("--chdir", f"run.command: cd {directory}")
-    function = STEPS.format(count=layout.per_node, node=RANK) if steps and layout.per_node > 1 else ""
-    return "\n".join(lines) + f"\n{function}{script}"
+    devices = ",".join(map(str, range(layout.gpus)))
+    function = FUNCTION.format(count=layout.per_node, node=RANK, gpus=devices) if steps.needs_function else ""
+    return "\n".join(lines) + f"\n{function}{script.raw.decode('utf-8', 'surrogatepass')}"
+
+
+def _check_names(out: Converted, body: str, known: set[str], commands: set[str]) -> None:
+    """Report variables and commands of Slurm that a container does not have."""
+    for prefix in ("SLURM_", "SRUN_"):
+        for name in unknown(body, prefix, known):
+            out.refuse(name, "has no counterpart in the container")
+    for name, why in COMMANDS.items():
+        if name in commands:
+            out.refuse(name, why)
+    for name, why in ABSENT.items():
+        if name in commands:
+            out.drop(name, why)
+
+
+def _inputs(script: Script, out: Converted) -> None:
+    """Report the variables of Slurm that the script sets, which change its steps."""
+    for each in script.of_type("variable_assignment"):
+        name = script.source(each).partition("=")[0].rstrip("+")
+        if name in INPUTS:
+            with out.at_line(line_of(each)):
+                out.drop(name, "the kubelet assigns CPUs, and Seaway stores the output")
+        elif name.startswith("SLURM_"):
+            with out.at_line(line_of(each)):
+                out.refuse(name, "is set by the script: numbers of nodes and tasks are those of the job")
+
+
+def _hosts(script: Script, layout: Layout) -> list[tuple[int, int, str]]:
+    """Return the edits for lists of hosts: the first host of a pipeline, or all hosts."""
+    edits = []
+    listed = """cut -d' ' -f1 "$SEAWAY_HOSTFILE\"""" if layout.nodes > 1 else 'echo "$HOSTNAME"'
+    for node in script.of_type("command", "pipeline"):
+        parts = node.named_children if node.type == "pipeline" else [node]
+        if not parts or not _lists_hosts(script, parts[0]):
+            continue
+        if node.type == "command":
+            edits.append((node.start_byte, node.end_byte, listed))
+        elif re.fullmatch(r"head\s+(-n\s*1|-1|--lines=1)", script.source(parts[1])):
+            edits.append((node.start_byte, parts[1].end_byte, FIRST_HOST))
+    return edits
+
+
+def _lists_hosts(script: Script, node: Node) -> bool:
+    """Report whether a command prints the names of the job's hosts."""
+    words = [script.source(each) for each in node.named_children if node.type == "command"]
+    return words[:2] == ["scontrol", "show"] and (
+        (len(words) == 3 and words[2] in ("hostname", "hostnames"))
+        or (
+            len(words) == 4 and words[2] in ("hostname", "hostnames") and words[3].strip('"').strip("${}") in NODE_LISTS
+        )
+    )
 
 
 def _node_lists(body: str, layout: Layout, out: Converted) -> dict[str, str]:
@@ -155,6 +162,7 @@ def _variables(layout: Layout, body: str, out: Converted) -> dict[str, str]:
         "GPUS_ON_NODE": layout.gpus,
         "GPUS_PER_NODE": layout.gpus,
         "GPUS": layout.gpus * layout.nodes,
+        "GPUS_PER_TASK": layout.gpus_per_task,
         "MEM_PER_NODE": layout.memory_mib,
     }
     known |= {f"SLURM_{each}": str(value) for each, value in numbers.items() if value}
@@ -165,88 +173,3 @@ def _variables(layout: Layout, body: str, out: Converted) -> dict[str, str]:
     if named and not out.get("array"):
         out.note(named[0], "is empty without an array: submit with --array, as in --array 0-9", Result.CHANGED)
     return known
-
-
-def _steps(script: str, layout: Layout, out: Converted) -> tuple[str, int]:
-    """Return the script with its calls of srun as calls of the function, or of the program; and their number."""
-    done, count, at = "", 0, 0
-    for match in _SRUN.finditer(script):
-        line = script[script.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if match.start() < at or line.lstrip().startswith("#"):
-            continue
-        end, options = _options(script, match.end())
-        for name, value in options:
-            _option(name, value, layout, out)
-        count += 1
-        done += script[at : match.start()] + ("srun " if layout.per_node > 1 else "")
-        at = end
-    return done + script[at:], count
-
-
-def _options(script: str, at: int) -> tuple[int, list[tuple[str, str]]]:
-    """Return the position of the program after srun, and the options before it."""
-    found: list[tuple[str, str]] = []
-    words = _words(script, at)
-    for start, word in words:
-        at = start
-        if not word.startswith("-"):
-            break
-        if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
-            needs = not equals and name not in FLAGS and name not in OPTIONAL
-        else:
-            name, value = SRUN_SHORT.get(word[1:2], word[1:2]), word[2:]
-            needs = not value and name not in FLAGS and name != "kill-on-bad-exit"
-        if needs:
-            _, value = next(words, (0, ""))
-        found.append((name, value.strip("\"'")))
-    return at, found
-
-
-def _words(script: str, at: int) -> Iterator[tuple[int, str]]:
-    while space := _SPACE.match(script, at):
-        word = _WORD.match(script, space.end())
-        if word is None:
-            return
-        yield word.start(), word[0]
-        at = word.end()
-
-
-def _option(name: str, value: str, layout: Layout, out: Converted) -> None:
-    """Check an option of srun: it must agree with those of the job."""
-    where = f"srun --{name}"
-    numbers = {
-        "ntasks": layout.tasks,
-        "nodes": layout.nodes,
-        "ntasks-per-node": layout.per_node,
-        "cpus-per-task": layout.cpus,
-        "gpus-per-node": layout.gpus,
-        "gpus": layout.gpus * layout.nodes,
-    }
-    if name in numbers:
-        if value.isdecimal() and int(value) != numbers[name]:
-            out.refuse(where, f"is {value}, but the job has {numbers[name]}: a step uses all of the job")
-    elif name == "gres" or (name.startswith(("gpus", "mem", "cpus")) and name not in DROPPED):
-        if value.rpartition(":")[2] not in (str(layout.gpus), "gpu") and name == "gres":
-            out.refuse(where, f"is {value}, but the job has {layout.gpus}: a step uses all of the job")
-    elif name == "container-image":
-        put_image(out, where, value)
-    elif name == "mpi" and (value == "none" or layout.tasks == 1):
-        out.drop(where, "processes are started without PMI")
-    elif name == "export" and value in ("ALL", ""):
-        out.drop(where, "processes have the variables of the script")
-    elif name in DROPPED:
-        out.drop(where, DROPPED[name])
-    else:
-        out.refuse(where, REFUSED.get(name, "is unknown, so that its meaning would be lost"))
-
-
-def put_image(out: Converted, name: str, text: str) -> None:
-    """Set the image from an address as enroot writes it, like ``nvcr.io#nvidia/pytorch:24.05-py3``."""
-    image = text.removeprefix("docker://").replace("#", "/", 1)
-    if text.endswith(".sqsh") or text.startswith(("/", ".", "dockerd:", "podman:")):
-        out.refuse(name, f"{text} is a local image: push it to a registry, and submit with --image")
-    elif "$" in text:
-        out.refuse(name, f"{text} has a variable: submit with --image")
-    else:
-        out.keep(name, "run.image", image)
