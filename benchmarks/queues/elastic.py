@@ -28,7 +28,7 @@ from seaway.domain.amounts import GPUS
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.queues import Backfill, Elastic, Order, Queue
 from seaway.domain.scaling import UNIT, Metric, Trigger
 from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.policies.registry import PolicyOptions, make_profile
@@ -150,7 +150,7 @@ def _spec(job: Job, form: str) -> JobSpec:
     return spec
 
 
-ARRIVALS = Queue(DEFAULT, order=Order.FIFO, backfill=Backfill.EASY)
+ARRIVALS = Queue(DEFAULT, order=Order.FIFO, backfill=Backfill.EASY, elastic=Elastic.KEEP)
 """Queue of all jobs, first in, first out."""
 
 

@@ -139,6 +139,7 @@ CHOICES = {
     "Backfill": ("backfill", "Jobs that delay no earlier job", "conservative"),
     "Displaces in the queue": ("preemption", "Jobs of a lower priority", "PreemptLowerPriority"),
     "Displaces in other queues": ("reclaim", "Also jobs of queues with a larger share", "FairShare"),
+    "Replicas beyond the minimum": ("elastic", "kept", "keep"),
     "Tenant": ("tenant", "default", "default"),
     "Policy": ("policy", "fgd", "fgd"),
     "Shadow": ("shadow", "spread", "spread"),

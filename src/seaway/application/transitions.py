@@ -21,10 +21,8 @@ from seaway.domain.reasons import TEXTS, Reason, time_param
 ELSEWHERE = Reason("elsewhere")
 """End of the reason of a job that was moved away. It applies until the next placement attempt."""
 
-AWAITS_VICTIMS = tuple(
-    TEXTS[each].removeprefix("{count} ") for each in ("job_ends", "jobs_end", "job_shrinks", "jobs_shrink")
-)
-"""Ends of the reason of a job that displaced one other, or several. After a restart, its place is reserved again."""
+AWAITS_VICTIMS = TEXTS["waits_until"].partition("{")[0]
+"""Begin of the reason of a job for which others make room. After a restart, its place is reserved again."""
 
 ACCEPTED, TAKEN_IN = Reason("accepted"), Reason("added_to_queue")
 """Reasons of the first two events of a job: stored, and read by the control loop."""

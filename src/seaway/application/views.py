@@ -276,6 +276,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomMaker:
+    """A running job that makes room for a waiting one.
+
+    Attributes
+    ----------
+    replicas
+        Number of replicas by which it shrinks; 0 if it ends.
+    """
+
+    job_id: str
+    name: str
+    tenant: str
+    replicas: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DryRun:
     """Result of a dry run.
 

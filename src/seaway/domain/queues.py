@@ -89,6 +89,15 @@ class Reclaim(StrEnum):
     """Also jobs of queues whose share beyond their guarantee stays larger than its own is now."""
 
 
+class Elastic(StrEnum):
+    """Use of the replicas of elastic jobs beyond their minimum, while other jobs wait for what these hold."""
+
+    LEND = "lend"
+    """Given back to any waiting job that limits admit."""
+    KEEP = "keep"
+    """Given back only where preemption or reclaim lets a waiting job displace their job."""
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue of jobs.
@@ -138,6 +147,8 @@ class Queue:
         clusters; 0 for no limit.
     grow_cooldown_s
         Seconds after a resize of an elastic job before it gets more replicas.
+    elastic
+        Whether its elastic jobs give back the replicas beyond their minimum.
     ageing_s
         Seconds of waiting that count as one point of priority, or in the order `Order.SHORTEST` halve the duration that
         counts; 0 for no ageing.
@@ -169,6 +180,7 @@ class Queue:
     policy_options: Mapping[str, Any] = field(default_factory=dict)
     start_timeout_s: int = START_TIMEOUT_S
     grow_cooldown_s: int = GROW_COOLDOWN_S
+    elastic: Elastic = Elastic.LEND
 
     @property
     def policy_spec(self) -> str:

@@ -161,7 +161,7 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"
     start = queue.get("start_timeout", NONE)
     yield "start timeout", "no limit" if start == "0s" else start
-    yield "grow cooldown", queue.get("grow_cooldown", NONE)
+    yield "elastic jobs", f"{queue.get('elastic', NONE)}, grow cooldown {queue.get('grow_cooldown', NONE)}"
     yield "open", "yes" if queue["open"] else "no: it accepts no new jobs"
     yield "jobs", f"{totals['running']} running, {totals['waiting']} waiting"
     if cost := totals.get("cost"):

@@ -20,6 +20,7 @@ from seaway.domain.queues import (
     MAX_PRIORITY,
     START_TIMEOUT_S,
     Backfill,
+    Elastic,
     Order,
     Preemption,
     Queue,
@@ -50,6 +51,7 @@ Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
 OrderName = Literal["fifo", "priority", "fair", "shortest"]
 PreemptionName = Literal["Never", "PreemptLowerPriority"]
 ReclaimName = Literal["Never", "Guarantee", "FairShare"]
+ElasticName = Literal["lend", "keep"]
 BackfillName = Literal["none", "easy", "conservative", "greedy"]
 
 
@@ -406,6 +408,9 @@ class QueueIn(Incoming):
     and the job waits again. 0 for no limit."""
     grow_cooldown: Time = time_text(GROW_COOLDOWN_S)
     """Time after a resize of an elastic job before it gets more replicas."""
+    elastic: ElasticName = "lend"
+    """Replicas of elastic jobs beyond their minimum: they leave for any waiting job that limits admit, or stay unless
+    the job may be displaced."""
     ageing: Time = "0s"
     """Time of waiting that counts as one point of priority; in the order `shortest` it halves the duration that counts.
     0 for no ageing."""
@@ -436,6 +441,7 @@ class QueueIn(Incoming):
             "min_runtime_s": seconds(self.min_runtime),
             "start_timeout_s": seconds(self.start_timeout),
             "grow_cooldown_s": seconds(self.grow_cooldown),
+            "elastic": Elastic(self.elastic),
             "ageing_s": seconds(self.ageing),
         }
 
@@ -504,6 +510,7 @@ class QueueOut(Shown):
     min_runtime: str = "0s"
     start_timeout: str = time_text(START_TIMEOUT_S)
     grow_cooldown: str = time_text(GROW_COOLDOWN_S)
+    elastic: ElasticName = "lend"
     ageing: str = "0s"
     borrowing_limit: AmountsOut = Field(default_factory=dict)
     lending_limit: AmountsOut = Field(default_factory=dict)
@@ -585,6 +592,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "min_runtime": time_text(queue.min_runtime_s),
         "start_timeout": time_text(queue.start_timeout_s),
         "grow_cooldown": time_text(queue.grow_cooldown_s),
+        "elastic": queue.elastic.value,
         "ageing": time_text(queue.ageing_s),
         "borrowing_limit": written_amounts(queue.borrowing_limit),
         "lending_limit": written_amounts(queue.lending_limit),

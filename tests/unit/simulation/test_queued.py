@@ -16,7 +16,7 @@ from seaway.domain.amounts import held_amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim, children_of
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_policy
@@ -221,10 +221,17 @@ def starts_of(outcome: Outcome) -> list[int]:
 
 
 def test_an_elastic_job_grows_into_free_gpus_and_shares_its_work() -> None:
-    """With four times as many replicas it ends after a quarter of the time; a job that comes meanwhile waits for it."""
-    assert starts_of(replay([elastic("e", 8, 100), *stream("late", 1, arrives_s=10)], 4)) == [0, 25]
-    assert starts_of(replay([elastic("e", 2, 100), *stream("late", 1, arrives_s=10)], 4)) == [0, 10]
-    assert starts_of(replay([elastic("e", 2, 101), *stream("late", 3, arrives_s=10)], 4)) == [0, 10, 10, 20]
+    """With four times as many replicas it ends after a quarter of the time.
+
+    A job that comes meanwhile gets a lent replica back at once, and waits for the end where the queue keeps them.
+    """
+    keeps = Queue("default", elastic=Elastic.KEEP)
+    late = stream("late", 1, arrives_s=10)
+    assert starts_of(replay([elastic("e", 8, 100), *late], 4, keeps)) == [0, 25]
+    assert starts_of(replay([elastic("e", 8, 100), *late], 4)) == [0, 10]
+    assert starts_of(replay([elastic("e", 2, 100), *late], 4, keeps)) == [0, 10]
+    assert starts_of(replay([elastic("e", 2, 101), *stream("late", 3, arrives_s=10)], 4, keeps)) == [0, 10, 10, 20]
+    assert starts_of(replay([elastic("e", 2, 101), *stream("late", 3, arrives_s=10)], 4)) == [0, 10, 10, 10]
 
 
 def test_an_elastic_job_shrinks_before_another_is_displaced() -> None:

@@ -561,5 +561,6 @@ QUEUES = _table(
     _later_text("policy_options"),
     _later_count("start_timeout_s", "3600"),
     _later_count("grow_cooldown_s", "60"),
+    _later_word("elastic", "lend"),
     _key("name"),
 )

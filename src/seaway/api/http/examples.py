@@ -136,6 +136,7 @@ _QUEUE = {
     "min_runtime": "10m",
     "start_timeout": "1h",
     "grow_cooldown": "1m",
+    "elastic": "lend",
     "ageing": "1h",
     "borrowing_limit": {"gpus": 8},
     "lending_limit": {"gpus": 4},

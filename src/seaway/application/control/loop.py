@@ -378,9 +378,10 @@ class Controller:
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
 
     def _resize(self) -> bool:
-        """Resize running jobs. They get more replicas only if no waiting job fits now."""
+        """Resize running jobs. They get more replicas only if no waiting job fits now, or once others make room."""
         with self._yielding_to_submits(), self.lock:
-            resizes = self.scheduler.resizer.next(grows=self.live.waiting.idle)
+            grows = self.live.waiting.idle and not self.scheduler.preemptor.awaited
+            resizes = self.scheduler.resizer.next(grows=grows)
         if not resizes:
             return False
         bound = [each for each in resizes if self.scheduler.resizer.bind(each)]

@@ -356,11 +356,29 @@ class Waiting:
         first = self._first(lane, entry.kind) if lane else None
         return first[2] if first else None
 
-    def alike(self, entry: Entry, most: int) -> list[Entry]:
-        """Return the first jobs of a job's kind and tenant, with that job, in order."""
+    def alike(self, entry: Entry, most: int, without: Callable[[Entry], bool] = lambda _: False) -> list[Entry]:
+        """Return the first jobs of a job's kind and tenant, with that job, in order, without some."""
         lane = self._lane(entry.lane)
         line = lane.kinds.get(entry.kind) if lane else None
-        return [each[2] for each in nsmallest(most, line.heap) if self._waits(each[2])] if line else []
+        waiting = (each for each in line.heap if self._waits(each[2]) and not without(each[2])) if line else ()
+        return [each[2] for each in nsmallest(most, waiting)]
+
+    def firsts(self) -> list[Entry]:
+        """Return the first job of each kind and tenant in order; of queues without backfill only the first of all."""
+        found = list[tuple[list[SortKey], Ranked]]()
+        for queue, tenants in self._lanes.items():
+            strict = self._strict(queue)
+            for lane in self._in_order(queue)[:1] if strict else list(tenants.values()):
+                kinds = (self._first(lane, kind) for kind in list(lane.kinds))
+                first = [lane.jobs.first(self._waits)] if strict else kinds
+                found += [(self._turn(lane, each[2]), each) for each in first if each]
+        return [ranked[2] for _, ranked in sorted(found, key=lambda each: (each[0], each[1][:2]))]
+
+    def _turn(self, lane: _Lane, entry: Entry) -> list[SortKey]:
+        """Return the position of a job's queues, from the root on, and of its tenant."""
+        requested = entry.kind.requested
+        queues = [self.discipline.queue_key(each, requested) for each in self.tree.node(entry.queue).path[::-1]]
+        return [*queues, self._order.tenant_key(lane.name, FirstJob(entry.order, requested))]
 
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""

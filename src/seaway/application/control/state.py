@@ -42,7 +42,7 @@ from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Queue
+from seaway.domain.queues import Backfill, Elastic, Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
@@ -134,6 +134,8 @@ class ControlState:
         Workloads without some of their replicas, which are checked again.
     resizing
         Live attempts with more or fewer replicas than their jobs should have, by job.
+    extended
+        Live attempts of elastic jobs with more than their minimum of replicas, by job.
     resize_after_ns
         Monotonic time before which a job gets no more replicas.
     scaled
@@ -240,6 +242,7 @@ class ControlState:
         self.underway_ns: dict[tuple[str, int, str], int] = {}
         self.unstarted_ns: dict[Key, int] = {}
         self.resizing: dict[str, Key] = {}
+        self.extended: dict[str, Key] = {}
         self.resize_after_ns: dict[str, int] = {}
         self.scaled: dict[str, None] = {}
         self.recreating: frozenset[str] = frozenset()
@@ -342,7 +345,7 @@ class ControlState:
                 self.count(self.attempts[job.id, number])
         self.stages.went(before, job)
         self.dependencies.note(job)
-        if job.state is JobState.QUEUED and job.reason.endswith(AWAITS_VICTIMS):
+        if job.state is JobState.QUEUED and job.reason.startswith(AWAITS_VICTIMS):
             self.awaiting_victims.add(job.id)
         else:
             self.awaiting_victims.discard(job.id)
@@ -438,7 +441,7 @@ class ControlState:
             self.scaled.pop(job.id, None)
 
     def _note_size(self, job_id: str) -> None:
-        """Record whether the live attempt of a job has more or fewer replicas than it should have."""
+        """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare."""
         job = self.jobs.get(job_id)
         key = (job_id, job.attempt if job else 0)
         found = self.current(key) if job and job.spec.resizable else None
@@ -446,6 +449,10 @@ class ControlState:
             self.resizing[job_id] = key
         else:
             self.resizing.pop(job_id, None)
+        if found and found[1].spec.elastic and len(found[1].remaining) > found[1].spec.least_replicas:
+            self.extended[job_id] = key
+        else:
+            self.extended.pop(job_id, None)
 
     def _leave(self, place: tuple[str, str], key: Key) -> None:
         self.by_node[place].discard(key)
@@ -784,6 +791,11 @@ class ControlState:
         if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
             return None
         return job, attempt
+
+    def lends(self) -> bool:
+        """Report whether some elastic job has replicas that leave for any waiting job."""
+        queues = (self.tree.node(self.attempts[key].spec.queue).queue for key in self.extended.values())
+        return any(queue.elastic is Elastic.LEND for queue in queues)
 
     def rest_from_resizes(self, job: JobRecord) -> None:
         """Let a job that was resized have no more replicas for the time that its queue sets."""

@@ -11,7 +11,7 @@ from seaway.application.control import pending
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
-from seaway.application.control.scheduler.preemptor import spare_replicas
+from seaway.application.control.scheduler.preemptor import in_clusters, spare_replicas
 from seaway.application.control.tenancy import Names
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import without_lost
@@ -25,7 +25,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Elastic, Queue
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_REPLICA
@@ -170,7 +170,11 @@ def running_jobs(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Colle
         owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost)
         may = bool(preemptible and usable.issuperset(attempt.clusters))
-        replicas = spare_replicas(attempt, candidate, copy.snapshot) if may else ()
+        replicas = spare_replicas(attempt, candidate, copy.snapshot)
+        if node.queue.elastic is Elastic.LEND:
+            replicas = in_clusters(replicas, attempt, usable)
+        elif not may:
+            replicas = ()
         found.append(RunningJob(candidate, may and not young, replicas))
     return found
 

@@ -32,6 +32,7 @@ from seaway.scheduling.queueing.preemption import (
     DisplacementRules,
     VictimSearch,
     by_queue,
+    is_lent,
     may_displace_any,
     priority_below,
 )
@@ -346,8 +347,9 @@ class Placer:
         jobs
             Running jobs.
         """
-        left, running = self._may_displace(tasks), {each.candidate.key: each.candidate for each in jobs}
+        running = {each.candidate.key: each.candidate for each in jobs}
         possible = {each.key: each for other in jobs for each in (*other.replicas, other.candidate)}
+        left = self._may_displace(tasks, lends=any(map(self._is_lent, possible.values())))
         for other in jobs:
             if not other.may_end:
                 del possible[other.candidate.key]
@@ -364,7 +366,9 @@ class Placer:
                 searches += 1
                 own, job, policy = self._own(task), task.allowed, self.policies[task.queue]
                 below = partial(priority_below, node.queue, task.job.priority)
-                eligible = [each for each in possible.values() if each.priority < below(each.owner.queue)]
+                eligible = [
+                    each for each in possible.values() if self._is_lent(each) or each.priority < below(each.owner.queue)
+                ]
                 with self._held(each for key, each in self.reserved.items() if key != own):
                     rules = DisplacementRules(
                         self.tree, task.owner, job.priority, requested, by_queue(running.values())
@@ -405,8 +409,17 @@ class Placer:
             self.tree.hold(key, whole.owner, whole.amounts)
             self.shrunk.setdefault(key, {}).update((replica, task) for each in gone for replica in each.replicas)
 
-    def _may_displace(self, tasks: Iterable[Task]) -> list[Task]:
-        """Return the jobs that did not fit and may displace others; of a queue without backfill only the first."""
+    def _is_lent(self, candidate: Candidate) -> bool:
+        return is_lent(candidate, self.tree.node(candidate.owner.queue).queue)
+
+    def _may_displace(self, tasks: Iterable[Task], *, lends: bool) -> list[Task]:
+        """Return the jobs that did not fit and may displace others; of a queue without backfill only the first.
+
+        Parameters
+        ----------
+        lends
+            Whether some elastic job has replicas that leave for any waiting job.
+        """
         found, strict = [], set[str]()
         for task in tasks:
             requested, node = requested_amounts(task.job.demand, task.job.replicas), self.tree.node(task.queue)
@@ -415,7 +428,7 @@ class Placer:
                 continue
             if node.queue.backfill is Backfill.NONE:
                 strict.add(task.queue)
-            if may_displace_any(node, requested):
+            if lends or may_displace_any(node, requested):
                 found.append(task)
         return found
 

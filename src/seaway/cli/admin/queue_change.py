@@ -36,6 +36,7 @@ FIELDS = (
     "min_runtime",
     "start_timeout",
     "grow_cooldown",
+    "elastic",
     "ageing",
     "borrowing_limit",
     "lending_limit",

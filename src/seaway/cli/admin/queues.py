@@ -12,7 +12,7 @@ from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect, currency_of, whole
 from seaway.domain.amounts import split_amounts
-from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Reclaim
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -202,6 +202,13 @@ def set_queue(
         str | None,
         typer.Option(help="Time after a resize of an elastic job before it gets more replicas, like 5m."),
     ] = None,
+    elastic: Annotated[
+        Elastic | None,
+        typer.Option(
+            help="Replicas of elastic jobs beyond their minimum: lend them to waiting jobs, or keep them.",
+            rich_help_panel=DISPLACE,
+        ),
+    ] = None,
 ) -> None:
     """Create or change a queue. Omitted options keep their value.
 
@@ -215,6 +222,7 @@ def set_queue(
       [cyan]seaway queue set vision --order priority --ageing 1h[/cyan]
       [cyan]seaway queue set vision --parent '' --guarantee '' --limit ''[/cyan]
       [cyan]seaway queue set vision --start-timeout 30m[/cyan]
+      [cyan]seaway queue set vision --elastic keep[/cyan]
       [cyan]seaway queue set vision --policy balanced --policy-option weights.price=3[/cyan]
       [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
@@ -249,6 +257,7 @@ def set_queue(
         "min_runtime": min_runtime,
         "start_timeout": start_timeout,
         "grow_cooldown": grow_cooldown,
+        "elastic": elastic and elastic.value,
         "ageing": ageing,
     }
     with connect(context) as client:

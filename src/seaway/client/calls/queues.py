@@ -63,6 +63,7 @@ class QueueFields(TypedDict, total=False):
     min_runtime: str
     start_timeout: str
     grow_cooldown: str
+    elastic: str
     ageing: str
     borrowing_limit: Mapping[str, int | float | str]
     lending_limit: Mapping[str, int | float | str]

@@ -2,7 +2,7 @@
 
 Rules say which jobs may be displaced. Among these, the search looks for the set with the least cost after whose removal
 the waiting job fits, by a decision of the engine on a copy of the fleet. Elastic jobs first shrink, replica by replica.
-They end last.
+They end last. Replicas that a queue lends leave for any waiting job, first those of the job furthest above its share.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from seaway.domain.amounts import (
 )
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Preemption, Queue, Reclaim
+from seaway.domain.queues import Elastic, Preemption, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
@@ -225,6 +225,36 @@ def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
     return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantees(requested) for each in queue.path)
 
 
+def is_lent(candidate: Candidate, queue: Queue) -> bool:
+    """Report whether a candidate of a queue is a replica that leaves for any waiting job."""
+    return candidate.whole is not None and queue.elastic is Elastic.LEND
+
+
+Distance = tuple[float, ...]
+"""Distance of a job above its share, from the root of the tree to the job. The largest shrinks first."""
+
+
+def above_share(tree: QueueTree, whole: Candidate) -> Distance:
+    """Return how far an elastic job is above its share.
+
+    The parts are those of the root queue, of the queues below it, of the tenant, and of the replicas that the job can
+    spare. A queue or tenant within its guarantee is not above its share. Beyond that, a lower priority of a queue is
+    first. Of equal jobs, the one of the lowest priority is first.
+    """
+    queue, tenant = tree.node(whole.owner.queue), tree.tenant(*whole.owner[:2])
+    found = list[float]()
+    for node in queue.path[::-1]:
+        level = _level(node)
+        found += [-node.queue.priority, level] if level > 0 else [-inf, level]
+    share = queue.share_of(tenant.use.held)
+    if tenant.guarantees(dict.fromkeys(tenant.guarantee, 0)):
+        share = -1 / (1 + share)
+    else:
+        share = share / tenant.weight if tenant.weight else inf if share else 0.0
+    spared = queue.share_of(whole.amounts) * (whole.spare or 0) / (len(whole.replicas) or 1)
+    return (*found, round(share, 9), round(spared, 9), -whole.priority)
+
+
 def priority_below(waiting: Queue, priority: int, queue: str) -> float:
     """Return the priority below which jobs of a queue may ever be displaced by a job in the queue `waiting`."""
     if queue != waiting.name:
@@ -309,6 +339,8 @@ class DisplacementRules:
     def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:
         """Report whether each of some removed jobs and replicas may be the last one, as `allow` does."""
         for each in victims:
+            if self.lends(each):
+                continue
             self.restore(each)
             allowed = self.allow(each, requested)
             self.remove(each)
@@ -316,13 +348,18 @@ class DisplacementRules:
                 return False
         return True
 
+    def lends(self, victim: Candidate) -> bool:
+        """Report whether a candidate is a replica that leaves for any waiting job."""
+        return victim.whole is not None and is_lent(victim, self.tree.node(victim.owner.queue).queue)
+
     def allow(self, victim: Candidate, requested: Amounts | None = None) -> bool:
         """Report whether the waiting job may displace a running one, with the present use.
 
-        Within a queue, `Queue.preemption` applies. Between queues, `Queue.reclaim` of the waiting job's queue applies
-        to the two children of their lowest common ancestor. A queue that stays within its guarantee takes from those
-        beyond theirs, see `QueueNode.protects`. With `FairShare`, a queue also takes from one with a larger share
-        beyond the guarantee, if its own share stays smaller than that, and the other one keeps more than its own is.
+        Lent replicas leave for any job, since shrinking is no preemption. Within a queue, `Queue.preemption` applies.
+        Between queues, `Queue.reclaim` of the waiting job's queue applies to the two children of their lowest common
+        ancestor. A queue that stays within its guarantee takes from those beyond theirs, see `QueueNode.protects`. With
+        `FairShare`, a queue also takes from one with a larger share beyond the guarantee, if its own share stays
+        smaller than that, and the other one keeps more than its own is.
 
         So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so siblings cannot
         displace each other in turns. Displacements within a queue lower its share. Therefore, jobs of a lower priority
@@ -336,8 +373,9 @@ class DisplacementRules:
         """
         tree, requested = self.tree, self.requested if requested is None else requested
         queue, other = tree.node(self.owner.queue), tree.node(victim.owner.queue)
-        if other is queue:
-            return queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY and victim.priority < self.priority
+        if other is queue or is_lent(victim, other.queue):
+            by_priority = queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY
+            return is_lent(victim, other.queue) or (by_priority and victim.priority < self.priority)
         reclaim = queue.queue.reclaim
         if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
             return False
@@ -405,8 +443,8 @@ class VictimSearch:
     def find(self, candidates: Sequence[Candidate]) -> Displacement | None:
         """Return the cheapest victims that were found; None if no allowed set makes room.
 
-        Elastic jobs shrink first. If that is not enough, other jobs end too. Only if that is not enough either, an
-        elastic job ends.
+        Elastic jobs shrink first, those of queues that lend before others. If that is not enough, other jobs end too.
+        Only if that is not enough either, an elastic job ends.
 
         No victim is needless: if any of them stays, the job does not fit, or the rules protect another one. Of more
         than `MAX_PRUNED` victims, none is needless for the place that was found.
@@ -414,22 +452,48 @@ class VictimSearch:
         Parameters
         ----------
         candidates
-            Running jobs with priorities below that of `priority_below`, and replicas of the elastic ones.
+            Running jobs with priorities below that of `priority_below`, and replicas of the elastic ones. Lent replicas
+            of any priority.
         """
         for each in candidates:
             if each.whole:
                 self._replicas[each.job_key].append(each)
         replicas = [each for each in candidates if each.whole]
-        others, tried = [each for each in candidates if each.whole or each.spare is None], 0
+        lent = [each for each in replicas if self._rules.lends(each)]
+        if found := self._find_lent(lent):
+            return found
+        others, tried = [each for each in candidates if each.whole or each.spare is None], len(lent)
         for offered in (replicas, others, candidates):
             if len(offered) > tried and (found := self._find(offered)):
                 return found
             tried = len(offered)
         return None
 
+    def _find_lent(self, lent: Sequence[Candidate]) -> Displacement | None:
+        """Return the cheapest victims among the replicas of the fewest jobs, those furthest above their shares."""
+        wholes = {each.job_key: each.whole for each in lent if each.whole}
+        order = sorted(wholes, key=lambda key: (above_share(self._rules.tree, wholes[key]), key), reverse=True)
+
+        def of_first(count: int) -> Displacement | None:
+            first = {*order[:count]}
+            return self._find([each for each in lent if each.job_key in first])
+
+        low, high = 0, min(1, len(order))
+        found = of_first(high) if high else None
+        while found is None and high < len(order):
+            low, high = high, min(2 * high, len(order))
+            found = of_first(high)
+        while found and high - low > 1:
+            middle = (low + high) // 2
+            if fewer := of_first(middle):
+                found, high = fewer, middle
+            else:
+                low = middle
+        return found
+
     def _find(self, candidates: Sequence[Candidate]) -> Displacement | None:
         """Return the cheapest victims among some candidates."""
-        self._tries = 0
+        self._tries, self._best = 0, None
         on = _OnNodes(candidates)
         rules = self._rules
         if not self._allowed.all() and not rules.tree.hit(rules.owner, rules.requested, self._job.name):

@@ -13,7 +13,7 @@ import numpy as np
 
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, requested_amounts, total_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim, children_of
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim, children_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -142,7 +142,9 @@ class Queued:
         self._lasts_s: list[int] = world.lasts_s.tolist()
         self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
         self._fruitless: set[int] = set()  # groups that neither fit nor have victims, until a job starts or ends
-        self._displacing = {queue.name for queue in queues if _may_ever_displace(self._tree.node(queue.name))}
+        lends = any(job.elastic and self._queues[job.queue].elastic is Elastic.LEND for job in jobs)
+        self._displacing = {each.name for each in queues if lends or _may_ever_displace(self._tree.node(each.name))}
+        self._lending: set[int] = set()  # running jobs with replicas that leave for any waiting one
         resource = GPUS if capacity.get(GPUS) else CPU
         times_s = [job.arrives_s for job in jobs]
         step_s = max(1, (times_s[-1] - times_s[0]) // MAX_SAMPLES) if times_s else 1
@@ -235,7 +237,7 @@ class Queued:
 
         @cache
         def displaces(queue: str, kind: int) -> bool:
-            return may_displace_any(self._tree.node(queue), self._requests[kind])
+            return self._may_displace_any(queue, self._requests[kind])
 
         fitting = set(np.flatnonzero((self._needs_of <= self._world.free()).all(axis=1)).tolist())
         moment.fitting, moment.live, moment.lanes = fitting - self._refused.keys(), set(), set()
@@ -464,6 +466,9 @@ class Queued:
         running.share = self._tree.node(job.queue).share_of(running.candidate.amounts)
         self._tree.hold(running.candidate.key, running.candidate.owner, running.candidate.amounts)
         self._fruitless.clear()
+        self._lending.discard(number)
+        if running.spare and self._queues[job.queue].elastic is Elastic.LEND:
+            self._lending.add(number)
         return running
 
     def _resize(self, number: int, plan: Plan, now_s: int) -> None:
@@ -483,6 +488,7 @@ class Queued:
         """Remove a job that ended."""
         self._tree.release(self._key(number))
         self._world.holds[number] = self._world.needs[number]
+        self._lending.discard(number)
         return self._running.pop(number)
 
     # Elastic jobs.
@@ -568,11 +574,15 @@ class Queued:
                 self._refused.clear()
         return self._world.start(number, always)
 
+    def _may_displace_any(self, queue: str, requested: Amounts) -> bool:
+        """Report cheaply whether a waiting job of a queue could displace or shrink any running one."""
+        return bool(self._lending) or may_displace_any(self._tree.node(queue), requested)
+
     def _victims(self, number: int, now_s: int) -> Sequence[Candidate]:
         """Return the running jobs and replicas to end for a waiting job; none if no rule of the queues allows it."""
         policy = self._world.policy
         job, owner, requested = self._world.queue.jobs[number], self._owner(number), self._requested(number)
-        if not isinstance(policy, Profile) or not may_displace_any(self._tree.node(job.queue), requested):
+        if not isinstance(policy, Profile) or not self._may_displace_any(job.queue, requested):
             return ()
         if not (candidates := list(self._candidates(now_s, job))):
             return ()
@@ -599,9 +609,13 @@ class Queued:
         for running in self._running.values():
             each, ran_s = running.candidate, now_s - running.since_s
             queue = self._queues[each.owner.queue]
+            lends = queue.elastic is Elastic.LEND
+            if lends:
+                yield from running.spare
             if not queue.preemptible or each.priority >= priority_below(mine, waiting.priority, queue.name):
                 continue
-            yield from running.spare
+            if not lends:
+                yield from running.spare
             if ran_s >= queue.min_runtime_s:
                 each.lost = running.share * ran_s
                 yield each

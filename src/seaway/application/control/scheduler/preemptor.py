@@ -22,14 +22,15 @@ from seaway.application.transitions import (
     stepped,
     stopped,
 )
-from seaway.application.views import ClusterState
+from seaway.application.views import ClusterState, RoomMaker
 from seaway.domain.amounts import held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
-from seaway.domain.reasons import Reason, both
+from seaway.domain.queues import Elastic
+from seaway.domain.reasons import Reason, both, time_param
 from seaway.scheduling.allocations import Allocation
-from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
+from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -59,7 +60,10 @@ MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
 AGAIN_NS = 5_000_000_000
-"""Time during which no new search is made for jobs without victims."""
+"""Time during which no new search is made for jobs without victims, and after which all jobs ask for lent replicas."""
+
+MAX_NAMED = 3
+"""Maximum number of jobs that shrink, and of jobs that end, that a reason names."""
 
 DEFAULT_GRACE_S = 30
 """Seconds until a pod is killed, unless its job says otherwise, as in Kubernetes."""
@@ -97,6 +101,33 @@ class Foreseen:
 
     victims: frozenset[Key]
     at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A place for a job, and what makes room for it.
+
+    Attributes
+    ----------
+    found
+        The place with its victims; None if no allowed set of them makes room.
+    used
+        Reservations of other waiting jobs that the place uses.
+    losers
+        Earlier winners that lose their places.
+    heads
+        Reservations of first jobs that yield.
+    later
+        Running jobs that lack a part of their minimum run time, with the nanoseconds until its end.
+    """
+
+    found: Displacement | None
+    used: Sequence[Reservation]
+    losers: Sequence[Reservation]
+    heads: Sequence[Reservation]
+    rules: DisplacementRules
+    candidates: Sequence[Candidate]
+    later: Mapping[Candidate, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +185,8 @@ class Preemptor:
         self._lost: dict[str, None] = {}  # winners without their reservation
         self._taken = defaultdict[str, set[str]](set)  # jobs of other queues that a job displaced
         self._restored_at = -1
+        self._all_due_ns = 0
+        self._rules_at = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
         self.foreseen: dict[str, Foreseen] = {}
 
@@ -167,7 +200,20 @@ class Preemptor:
         """Report cheaply whether a search makes sense."""
         if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.record.id):
             return False
-        return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested)
+        return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
+
+    def due_for_all(self) -> bool:
+        """Report whether all waiting jobs are due to ask, since some elastic job has replicas to give back."""
+        now_ns = self._state.clock.monotonic_ns()
+        if now_ns < self._all_due_ns or not self._state.lends():
+            return False
+        self._all_due_ns = now_ns + AGAIN_NS
+        return True
+
+    @property
+    def awaited(self) -> bool:
+        """True while a job waits for running ones to make room for it, or for the search for these."""
+        return bool(self._requests) or any(True for _ in self._reservations.claims())
 
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that asked, a limited number per call. The caller stores their changes.
@@ -188,16 +234,51 @@ class Preemptor:
         asking, self._requests = list(self._requests.values()), {}
         for within in (True, False):
             for asked in asking:
-                for entry in self._state.waiting.alike(asked, MAX_ALIKE):
-                    if self._state.clock.monotonic_ns() > now_ns + LONGEST_NS or not self._may_ask(entry):
-                        break
-                    if within and not self._is_within_guarantee(entry):
-                        break  # its ancestors' guarantees are first for jobs within those of their own queues
-                    claim = self._claim(entry)
-                    if claim is None:
-                        break
-                    found.append(claim)
+                late = self._state.clock.monotonic_ns() > now_ns + LONGEST_NS
+                if not late:
+                    found += self._claims_alike(asked, now_ns + LONGEST_NS, within=within)
+                elif not within:
+                    self._requests.setdefault(asked.record.id, asked)  # for the next call
         return found
+
+    def _claims_alike(self, asked: Entry, until_ns: int, *, within: bool) -> Iterator[Claim]:
+        """Yield the claims of a job and of equal ones, up to `MAX_ALIKE`. If more may follow, these ask again.
+
+        Parameters
+        ----------
+        within
+            Whether only jobs within the guarantees of their own queues claim a place. These are first.
+        """
+        claimed, waiting = self._reservations.of_claim, self._state.waiting
+        alike = waiting.alike(asked, MAX_ALIKE, without=lambda each: bool(claimed(each.record.id)))
+        for entry in alike:
+            if self._state.clock.monotonic_ns() > until_ns or not self._may_ask(entry):
+                return
+            if within and not self._is_within_guarantee(entry):
+                return  # its ancestors' guarantees are first for jobs within those of their own queues
+            claim = self._claim(entry)
+            if claim is None:
+                return
+            yield claim
+        if len(alike) == MAX_ALIKE:
+            self._requests.setdefault(asked.record.id, asked)
+
+    def made_for(self, job_id: str) -> Sequence[RoomMaker]:
+        """Return the jobs that make room for a waiting one; none after a restart."""
+        claim = self._claims.get(job_id)
+        return self._makers(claim.victims) if claim else []
+
+    def preview(self, entry: Entry) -> tuple[Displacement, Sequence[RoomMaker], int] | None:
+        """Return the place that a job would get now with the jobs that make room, as `claims` decides.
+
+        Return None if none may, or if none has to. The last value is the time until all have made room, seconds.
+        """
+        if self._reports_missing() or not self._may_ask(entry):
+            return None
+        found = self._choose(entry, displaces=True).found
+        if found is None or not found.victims:
+            return None
+        return found, self._makers(found.victims), self._longest_grace_s(found.victims)
 
     def _reports_missing(self) -> bool:
         """Report whether a cluster has not reported since the start, and is not lost."""
@@ -275,6 +356,29 @@ class Preemptor:
         displaces
             Whether victims are searched.
         """
+        choice = self._choose(entry, displaces=displaces)
+        if (found := choice.found) is None:
+            now_ns, later = self._state.clock.monotonic_ns(), choice.later
+            if displaces:
+                self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
+            if later:
+                self._later[_alike(entry)] = now_ns + max(min(later.values()), AGAIN_NS), entry.record.id
+                self._foresee(entry, choice.heads, choice.rules, choice.candidates, later)
+            return None
+        self.foreseen.pop(entry.record.id, None)
+        for each in choice.used:
+            self._reservations.release_placed(each.entry.record.id)
+        within_s = self._longest_grace_s(found.victims)
+        self._reservations.claim(entry, found.placements, within_s)
+        losers = [self._state.jobs[each.entry.record.id] for each in choice.losers]
+        if not found.victims and not losers:
+            return None
+        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers, within_s))
+        self._claims[entry.record.id] = claim
+        return claim
+
+    def _choose(self, entry: Entry, *, displaces: bool) -> _Choice:
+        """Find a place for a job, and what makes room for it. Nothing changes."""
         self._drop_old()
         running = self._running_jobs() if displaces else {}
         jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
@@ -285,25 +389,12 @@ class Preemptor:
         found, used = self._search(entry, heads, rules, candidates)
         if found is None and winners:
             found, used = self._search(entry, heads + winners, rules, candidates)
-        if found is None:
-            now_ns = self._state.clock.monotonic_ns()
-            if displaces:
-                self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
-            if later:
-                self._later[_alike(entry)] = now_ns + max(min(later.values()), AGAIN_NS), entry.record.id
-                self._foresee(entry, heads, rules, candidates, later)
-            return None
-        self.foreseen.pop(entry.record.id, None)
-        for each in used:
-            self._reservations.release_placed(each.entry.record.id)
-        graces_s = [grace_s(self._attempt(each.job_key)) for each in found.victims]
-        self._reservations.claim(entry, found.placements, max(graces_s, default=DEFAULT_GRACE_S))
-        losers = [self._state.jobs[each.entry.record.id] for each in used if each in winners]
-        if not found.victims and not losers:
-            return None
-        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers))
-        self._claims[entry.record.id] = claim
-        return claim
+        losers = [each for each in used if each in winners]
+        return _Choice(found, used, losers, heads, rules, candidates, later)
+
+    def _longest_grace_s(self, victims: Iterable[Candidate]) -> int:
+        """Return the seconds until the pods of all victims are killed at the latest."""
+        return max((grace_s(self._attempt(each.job_key)) for each in victims), default=DEFAULT_GRACE_S)
 
     def _search(
         self,
@@ -323,7 +414,8 @@ class Preemptor:
         """
         snapshot = self._state.fleet.snapshot.copy()
         self._reservations.release_own(entry, snapshot)
-        for booking in filter(None, (each.booking for each in yielding)):
+        passed = [each for each in self._reservations.passed_by(entry) if each not in yielding]
+        for booking in filter(None, (each.booking for each in (*passed, *yielding))):
             booking.copy().release(snapshot)
         with self._as_if_done(snapshot, yielding):
             job, profile = self._state.allowed(entry), self._profile(entry.queue)
@@ -505,14 +597,16 @@ class Preemptor:
         for name, jobs in running.items():
             queue = live.tree.node(name).queue
             below, min_ns = priority_below(mine, entry.job.priority, name), queue.min_runtime_s * NS_PER_S
+            lends = queue.elastic is Elastic.LEND
             for each in jobs:
                 candidate, preemptible = each.candidate, each.preemptible
+                found += in_clusters(each.replicas, each.attempt, usable) if lends else ()
                 if (
                     candidate.priority < below
                     and (queue.preemptible if preemptible is None else preemptible)
                     and usable.issuperset(each.clusters)
                 ):
-                    found += each.replicas
+                    found += () if lends else each.replicas
                     ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
                     candidate.lost = each.share * ran_ns / NS_PER_S
                     if ran_ns < min_ns and each.attempt.running_ns:
@@ -545,10 +639,15 @@ class Preemptor:
 
     # Changes.
 
-    def _change(self, entry: Entry, victims: Sequence[Candidate], losers: Sequence[JobRecord]) -> Change:
+    def _change(self, entry: Entry, victims: Sequence[Candidate], losers: Sequence[JobRecord], within_s: int) -> Change:
         """Return the one change that sends the victims back to their queues and says what the winner waits for.
 
         Earlier winners that lose their places, `losers`, get the reason.
+
+        Parameters
+        ----------
+        within_s
+            Time until the pods of all victims are killed, seconds.
         """
         now_ns, winner = self._state.clock.now_ns(), entry.record
         change = Change()
@@ -556,28 +655,38 @@ class Preemptor:
             change.add(blocked(loser, Reason("place_lost", job=winner.id), ACTOR, now_ns))
         if not victims:
             return change
-        ends, shrinks = [each for each in victims if each.whole is None], defaultdict[Candidate, set[int]](set)
+        makers, shrinks = self._makers(victims), defaultdict[Candidate, set[int]](set)
         for each in victims:
             if each.whole:
-                shrinks[each.whole].update(each.allocation.decisions[:, PLAN_REPLICA].tolist())
-        waits = [Reason("jobs_shrink" if len(shrinks) > 1 else "job_shrinks", count=len(shrinks))] if shrinks else []
-        waits += [Reason("jobs_end" if len(ends) > 1 else "job_ends", count=len(ends))] if ends else []
-        reason = Reason("waits_until", what=both(*waits))
+                shrinks[each.whole].update(each.replicas)
+        what = makers_text(makers, winner.spec.tenant)
+        reason = Reason("waits_until_at", what=what, ends_at=time_param(now_ns + within_s * NS_PER_S, seconds=True))
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
         else:
             change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
-        for each in (*ends, *shrinks):
+        for whole, replicas in shrinks.items():
+            label = winner.spec.name if winner.spec.tenant == whole.owner.tenant else winner.id
+            by = Reason("job_of_queue", job=label, queue=entry.queue)
+            change.add(self._shrink(whole, replicas, by))
+        for each in victims:
+            if each.whole:
+                continue
             by = Reason("job_of_priority", job=winner.id)
             if each.owner.queue != entry.queue:
                 by = Reason("job_of_queue", job=winner.id, queue=entry.queue)
-            if each in shrinks:
-                change.add(self._shrink(each, shrinks[each], by))
-                continue
             job, attempt = self._job(each.key), self._attempt(each.key)
             said = Reason("preempted", winner=by)
             change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
         return change
+
+    def _makers(self, victims: Iterable[Candidate]) -> list[RoomMaker]:
+        """Return the jobs that end or shrink, those that shrink first."""
+        shrinks = Counter(each.job_key for each in victims if each.whole)
+        ends = [each.key for each in victims if each.whole is None]
+        found = [*shrinks.items(), *((key, 0) for key in ends)]
+        known = ((self._state.jobs.get(key[0]), replicas) for key, replicas in found)
+        return [RoomMaker(job.id, job.spec.name, job.spec.tenant, replicas) for job, replicas in known if job]
 
     def _shrink(self, whole: Candidate, replicas: Collection[int], winner: str) -> Change:
         """Return the change that lets replicas of an elastic job leave, also after another claim of this call."""
@@ -609,12 +718,33 @@ def spare_replicas(attempt: Attempt, candidate: Candidate, snapshot: Snapshot) -
     return replicas_of(candidate, [[each.replica for each in of] for of in leaving_order(attempt)], amounts)
 
 
+def in_clusters(replicas: Sequence[Candidate], attempt: Attempt, clusters: Collection[str]) -> Sequence[Candidate]:
+    """Return the replicas of an attempt that are in some clusters."""
+    inside = {-1 - each.replica for each in attempt.remaining if each.cluster in clusters}
+    return [each for each in replicas if each.key[1] in inside]
+
+
 def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement, ...]:
     """Return the placements of a job that fits; none if it does not. The snapshot stays unchanged."""
     plan = decide(snapshot, JobQueue(snapshot, [job]), profile, overdue={0}, dry_run=True)
     placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placements
+
+
+def makers_text(makers: Sequence[RoomMaker], tenant: str) -> str:
+    """Return a clause on what jobs do to make room. Those of other tenants have their IDs only."""
+    clauses = list[str]()
+    for codes, made in (
+        (("victim_shrinks", "more_shrink"), [each for each in makers if each.replicas]),
+        (("victim_ends", "more_end"), [each for each in makers if not each.replicas]),
+    ):
+        for each in made[:MAX_NAMED]:
+            label = each.name if each.tenant == tenant else each.job_id
+            clauses.append(Reason(codes[0], job=label, **({"count": each.replicas} if each.replicas else {})))
+        if (more := len(made) - MAX_NAMED) > 0:
+            clauses.append(Reason(codes[1], count=more))
+    return both(*clauses)
 
 
 def _alike(entry: Entry) -> _Alike:

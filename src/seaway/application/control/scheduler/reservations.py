@@ -222,6 +222,11 @@ class Reservations:
         """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""
         return self.lets_pass(entry.max_duration_s, entry.record.id)
 
+    def passed_by(self, entry: Entry) -> Sequence[Reservation]:
+        """Return the reservations of first jobs that a job may use since it ends in time."""
+        passes, own = self.may_pass(entry), self.own(entry)
+        return [each for key, each in self._made.items() if passes and "/" not in key and key != own]
+
     def lets_pass(self, ends_within_s: int | None, job_id: str = "") -> bool:
         """Report whether a job that ends within some seconds, None if unknown, may use reserved capacity."""
         now_ns = self._state.clock.monotonic_ns() if self._made else 0

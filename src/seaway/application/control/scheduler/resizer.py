@@ -92,7 +92,7 @@ class Resizer:
         Parameters
         ----------
         grows
-            Whether jobs may get more replicas, because no waiting job fits.
+            Whether jobs may get more replicas, because no waiting job fits, also once others have made room.
         """
         live, found = self._state, list[Resize]()
         until_ns = live.clock.monotonic_ns() + LONGEST_NS

@@ -307,6 +307,8 @@ class Scheduler:
                 break
         self.preemptor.ask(filter(self._may_displace, waiting.blocked.values()))
         waiting.blocked.clear()
+        if waiting.idle and self.preemptor.due_for_all():
+            self.preemptor.ask(filter(self._may_displace, waiting.firsts()))
         if waiting.idle:
             self._model_shares.end()
         if tried:

@@ -88,6 +88,13 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
             hint=words("Time after a resize before a job gets more replicas."),
         ),
         Field(
+            "elastic",
+            words("Replicas beyond the minimum"),
+            queue.elastic if queue else "lend",
+            {"lend": words("lent to waiting jobs"), "keep": words("kept")},
+            hint=words("Elastic jobs give lent replicas back to any waiting job that needs their room."),
+        ),
+        Field(
             "tenant", words("Tenant"), queue.tenant if queue else "", _with_none(seen.tenants, words("every tenant"))
         ),
         Field("pool", words("Pool"), queue.pool if queue else DEFAULT, {each.name: each.name for each in seen.pools}),

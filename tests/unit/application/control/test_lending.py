@@ -1,0 +1,337 @@
+"""Replicas of elastic jobs beyond their minimum, which leave for waiting jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from seaway.application.changes import Change
+from seaway.application.control.scheduler.resizer import leaving_order
+from seaway.domain.job_spec import Checkpoint, JobSpec
+from seaway.domain.queues import Backfill, Elastic, Queue, Reclaim
+from seaway.domain.reasons import time_param
+from seaway.domain.tenancy import Pool, Quota, Tenant
+from seaway.scheduling.engine import decide
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.queueing.tree import Owner
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import Scene, scene, spec
+
+LONG_S = 1_000_000
+
+
+def nodes_of_four(*clusters: int, **settings: Any) -> Scene:  # noqa: ANN401  # of the control loop
+    """Create clusters with a number of nodes of four GPUs each."""
+    names = ("alpha", "beta", "gamma")
+    parts = [
+        cluster(*[node(*[gpu() for _ in range(4)]) for _ in range(count)], name=name)
+        for name, count in zip(names, clusters, strict=False)
+    ]
+    return scene(fleet(*parts), **settings)
+
+
+def elastic_spec(least: int, most: int, **fields: Any) -> JobSpec:  # noqa: ANN401  # of a job
+    """Return an elastic job of single GPUs."""
+    bounds = {"replicas": most, "min_replicas": least, "max_replicas": most}
+    return spec(**{"gpus": 1, "name": "hog", "tenant": "ta", "expected_duration_s": LONG_S} | bounds | fields)
+
+
+def grown(made: Scene, least: int = 1, most: int = 112, **fields: Any) -> str:  # noqa: ANN401  # of a job
+    """Submit an elastic job, and wait until it has what fits."""
+    job = made.plane.submit(elastic_spec(least, most, **fields))[0]
+    made.plane.run(100)
+    return job
+
+
+def put(made: Scene, *records: Any) -> None:  # noqa: ANN401  # queues, tenants and pools
+    """Store queues, tenants and pools."""
+    made.plane.writer.commit([Change(put=[*records])])
+    made.plane.settle()
+
+
+def size(made: Scene, job: str) -> int:
+    """Return the number of replicas of a job."""
+    return len(made.plane.attempt(job).remaining)
+
+
+def resizes(made: Scene, job: str) -> list[str]:
+    """Return the reasons of the resizes of a job."""
+    return [each.reason for each in made.plane.store.events(0, 10_000, job_id=job) if each.kind == "resized"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A waiting job that gets the room of replicas beyond the minimum of another.
+
+    Attributes
+    ----------
+    records
+        Queues, tenants and pools.
+    hog, waits
+        Fields of the elastic job, and of the waiting one.
+    left
+        Number of replicas that the elastic job keeps.
+    """
+
+    records: Sequence[Any] = ()
+    hog: Mapping[str, Any] = field(default_factory=dict)
+    waits: Mapping[str, Any] = field(default_factory=dict)
+    left: int = 7
+
+
+NEVER = Queue("x", reclaim=Reclaim.NEVER)
+
+CASES = {
+    "another tenant": Case(),
+    "the same tenant": Case(waits={"tenant": "ta"}),
+    "a lower priority": Case(hog={"priority": 9}),
+    "a higher priority": Case(waits={"priority": 100}),
+    "a queue that displaces no job": Case([NEVER], waits={"queue": "x"}),
+    "a queue beyond its guarantee": Case([Queue("y", guarantee={"gpus": 8000}), NEVER], {"queue": "y"}, {"queue": "x"}),
+    "jobs that must not be displaced": Case(hog={"preemptible": False}),
+    "a minimum run time": Case([Queue("default", min_runtime_s=LONG_S, preemptible=False)]),
+    "no backfill": Case([Queue("default", backfill=Backfill.NONE)]),
+    "conservative backfill": Case([Queue("default", backfill=Backfill.CONSERVATIVE)]),
+    "greedy backfill": Case([Queue("default", backfill=Backfill.GREEDY)]),
+    "a whole node": Case(waits={"gpus": 4}, left=4),
+    "a gang over both nodes": Case(waits={"gpus": 3, "replicas": 2, "gang": True}, left=2),
+    "an elastic job": Case(waits={"replicas": 6, "min_replicas": 2, "max_replicas": 6}, left=6),
+    "a limit of a parent": Case(
+        [
+            Queue("all", limit={"gpus": 6000}),
+            Queue("y", parent="all", reclaim=Reclaim.NEVER),
+            Queue("x", parent="all", reclaim=Reclaim.NEVER),
+        ],
+        {"queue": "y"},
+        {"queue": "x"},
+        left=5,
+    ),
+    "a limit of the tenant": Case(
+        [Tenant("ta", quotas={"default": Quota(limit={"gpus": 6000})})], waits={"tenant": "ta"}, left=5
+    ),
+    "a limit of the user": Case(
+        [Tenant("ta", quotas={"default": Quota(user_limit={"gpus": 6000})})], waits={"tenant": "ta"}, left=5
+    ),
+    "a pool that shares a cluster": Case(
+        [Pool("part", frozenset({"alpha"})), Queue("x", pool="part", reclaim=Reclaim.NEVER)], waits={"queue": "x"}
+    ),
+    "jobs without an expected duration": Case(waits={"expected_duration_s": None}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_waiting_job_gets_lent_replicas_back(name: str) -> None:
+    """Whatever the rules of preemption say, the job runs within 10 s plus grace, and only what it needs leaves."""
+    case = CASES[name]
+    made = nodes_of_four(2)
+    put(made, *case.records)
+    hog = grown(made, **case.hog)
+    waits = made.plane.submit(
+        spec(**{"gpus": 1, "name": "small", "tenant": "tb", "expected_duration_s": 60, **case.waits})
+    )
+    made.plane.run(10)
+    assert [made.state(each) for each in waits] == ["running"]
+    assert (size(made, hog), made.job(hog).attempt) == (case.left, 1)
+
+
+def test_many_tasks_get_their_room_at_once() -> None:
+    """More tasks than one search covers do not wait for the grace period of the first ones."""
+    made = nodes_of_four(3, 3)
+    hog = grown(made)
+    tasks = made.plane.submit(*[spec(gpus=1, tenant="tb", expected_duration_s=LONG_S) for _ in range(30)])
+    made.plane.run(10)
+    assert sum(made.state(each) == "running" for each in tasks) == 23
+    assert (size(made, hog), made.job(hog).attempt) == (1, 1)
+
+
+def test_a_queue_can_keep_its_replicas() -> None:
+    """With `keep` the job waits. It gets the room once the queue lends."""
+    made = nodes_of_four(2)
+    put(made, Queue("default", elastic=Elastic.KEEP))
+    hog = grown(made)
+    small = made.submit(gpus=1, tenant="tb", priority=100)
+    made.plane.run(60)
+    assert (made.state(small), size(made, hog)) == ("queued", 8)
+    put(made, Queue("default"))
+    made.plane.run(10)
+    assert (made.state(small), size(made, hog)) == ("running", 7)
+
+
+def test_a_job_shrinks_only_if_that_helps() -> None:
+    """A job that would not fit beside the minimum, or that a limit does not admit, takes nothing."""
+    made = nodes_of_four(1)
+    put(made, Queue("x", limit={"gpus": 0}))
+    hog = grown(made, 1)
+    made.submit(gpus=4, tenant="tb")
+    limited = made.submit(gpus=1, tenant="tb", queue="x")
+    made.plane.run(60)
+    assert (size(made, hog), resizes(made, hog)[1:]) == (4, [])
+    assert made.state(limited) == "queued"
+
+
+def test_smaller_jobs_behind_one_that_cannot_be_helped_get_room() -> None:
+    """The first job of a lane fits nowhere, and the next one of another size does."""
+    made = nodes_of_four(1)
+    hog = grown(made, 1)
+    large, small = made.plane.submit(*[spec(gpus=each, tenant="tb", expected_duration_s=60) for each in (4, 2)])
+    made.plane.run(20)
+    assert [made.state(each) for each in (large, small)] == ["queued", "running"]
+    assert size(made, hog) == 2
+
+
+def test_the_job_furthest_above_its_share_shrinks_first() -> None:
+    """Weights, guarantees and priorities of queues and tenants decide, then the spare replicas of the job."""
+    cases: Sequence[tuple[Sequence[Any], dict[str, Any], dict[str, Any], str]] = (
+        ((), {"tenant": "ta", "most": 10}, {"tenant": "tb", "most": 6}, "first"),
+        ((), {"tenant": "ta", "most": 6}, {"tenant": "tb", "most": 10}, "second"),
+        ((Tenant("ta", weight=9),), {"tenant": "ta", "most": 10}, {"tenant": "tb", "most": 6}, "second"),
+        (
+            (Queue("y", guarantee={"gpus": 12_000}),),
+            {"queue": "y", "most": 12},
+            {"queue": "default", "most": 4},
+            "second",
+        ),
+        ((Queue("y", priority=5),), {"queue": "y", "most": 12}, {"queue": "default", "most": 4}, "second"),
+        ((), {"least": 8, "most": 10}, {"least": 2, "most": 6}, "second"),
+    )
+    for records, first, second, expected in cases:
+        made = nodes_of_four(2, 2)
+        put(made, *records)
+        jobs = [grown(made, **{"least": 1, **each}) for each in (first, second)]
+        before = [size(made, each) for each in jobs]
+        assert sum(before) == 16
+        made.submit(gpus=1, tenant="tc")
+        made.plane.run(10)
+        after = [size(made, each) for each in jobs]
+        lost = "first" if after[0] < before[0] else "second"
+        assert (lost, sum(after)) == (expected, 15), (records, first, second)
+
+
+def test_no_job_grows_while_another_waits_for_its_room() -> None:
+    """The shrinking job and others leave free devices alone until the waiting job has its place."""
+    made = nodes_of_four(2)
+    put(made, Queue("default", grow_cooldown_s=0))
+    hog = grown(made, 1)
+    made.cluster("alpha").disconnect()
+    small = made.plane.submit(spec(gpus=3, tenant="tb", expected_duration_s=60))[0]
+    made.plane.settle()
+    assert size(made, hog) == 5
+    made.plane.run(5)
+    assert size(made, hog) == 5
+    made.cluster("alpha").reconnect()
+    made.plane.run(10)
+    assert (made.state(small), size(made, hog)) == ("running", 5)
+    made.plane.run(100)
+    assert size(made, hog) == 8
+    assert len(resizes(made, hog)) == 3, "it grows, shrinks once, and grows once"
+
+
+def test_both_jobs_say_what_happens() -> None:
+    """The waiting job names the one that shrinks, and the time of its grace; the other one names the waiting job."""
+    made = nodes_of_four(1)
+    hog = grown(made, checkpoint=Checkpoint("SIGUSR1", 90))
+    small = made.plane.submit(spec(gpus=1, name="small", tenant="ta"))[0]
+    made.plane.run(10)
+    assert resizes(made, hog)[-1] == "shrinks from 4 to 3 replicas for job small of queue 'default'"
+    waits = next(each for each in made.plane.store.events(0, 1000, job_id=small) if each.state == "queued")
+    ends = time_param(waits.at_ns + 90 * 10**9, seconds=True).replace("T", " ").replace("Z", " UTC")
+    assert waits.reason == f"waits until job hog has shrunk by 1 replica, at {ends} at the latest"
+
+
+def test_a_decision_to_shrink_survives_a_restart_at_every_commit() -> None:
+    """The waiting job gets its place, and no more replicas leave."""
+    for commits in range(1, 6):
+        made = nodes_of_four(2)
+        hog = grown(made, 2)
+        small = made.plane.submit(spec(gpus=2, tenant="tb", expected_duration_s=LONG_S))[0]
+        for _ in range(commits):
+            made.plane.controller.step()
+        made.plane.restart()
+        made.plane.run(60)
+        assert (made.state(small), size(made, hog), made.job(hog).attempt) == ("running", 6, 1)
+
+
+def test_replicas_in_reachable_clusters_leave_while_another_cluster_is_lost() -> None:
+    """A job over several clusters gives back what it has where the waiting job may run."""
+    made = nodes_of_four(1, 1)
+    hog = grown(made, 1)
+    assert size(made, hog) == 8
+    made.cluster("beta").disconnect()
+    made.plane.run(20)
+    small = made.plane.submit(spec(gpus=2, tenant="tb"))[0]
+    made.plane.run(30)
+    assert made.state(small) == "running"
+    assert made.where(small) == "alpha"
+
+
+def helped(made: Scene) -> list[str]:
+    """Return the waiting jobs that would fit, within all limits, if all lent replicas were gone."""
+    live = made.plane.controller.live
+    snapshot, tree = live.fleet.snapshot.copy(), live.tree.copy()
+    for job_id, key in live.extended.items():
+        attempt = live.attempts[key]
+        keeps = tree.node(attempt.spec.queue).queue.elastic is Elastic.KEEP
+        if keeps or any(each.completed for each in attempt.placements):
+            continue
+        most = len(attempt.remaining) - attempt.spec.least_replicas
+        spare = [each.replica for workload in leaving_order(attempt) for each in workload][:most]
+        booking = live.fleet.booking(key)
+        assert booking
+        booking.part(set(spare)).release(snapshot)
+        share = len(attempt.remaining) - len(spare)
+        amounts = {name: amount * share // len(attempt.remaining) for name, amount in attempt.amounts.items()}
+        job = made.job(job_id)
+        tree.hold(key, Owner(job.spec.queue, job.spec.tenant, job.submitted_by), amounts)
+    found = []
+    for entry in live.waiting.entries():
+        if tree.hit(entry.owner, entry.kind.requested, entry.record.id) or tree.model_hits(
+            entry.owner, entry.kind.requested
+        ):
+            continue
+        profile = made.plane.controller.scheduler.profile(entry.queue)
+        if decide(snapshot.copy(), JobQueue(snapshot, [entry.job]), profile, dry_run=True).jobs_placed[0]:
+            found.append(entry.record.id)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_job_waits_for_room_that_is_lent(seed: int) -> None:
+    """After the grace period, no job that limits admit waits while elastic jobs hold replicas that would let it run.
+
+    Queues have limits and guarantees, and one keeps its replicas. Jobs of several sizes come and end.
+    """
+    random = Random(seed)
+    made = nodes_of_four(2, random.choice((1, 2)))
+    put(
+        made,
+        Queue("root", limit={"gpus": random.choice((8000, 12_000))}),
+        *[
+            Queue(
+                name,
+                parent=random.choice(("root", "")),
+                guarantee={"gpus": 1000 * random.randrange(3)},
+                backfill=Backfill.GREEDY,
+                grow_cooldown_s=random.choice((0, 30)),
+                elastic=Elastic.KEEP if name == "c" and random.random() < 0.3 else Elastic.LEND,
+            )
+            for name in "abc"
+        ],
+    )
+    for _ in range(30):
+        shape = random.choice(
+            (
+                {"gpus": random.randrange(1, 5)},
+                {"gpus": 1, "replicas": random.randrange(2, 4), "gang": True},
+                {"gpus": 1, "replicas": 12, "min_replicas": random.randrange(1, 4), "max_replicas": 12},
+                {"gpus": 2, "replicas": 6, "min_replicas": 1, "max_replicas": 6},
+            )
+        )
+        more = {"queue": random.choice("abc"), "tenant": random.choice(("ta", "tb")), "priority": random.randrange(3)}
+        made.plane.submit(spec(**shape, **more, expected_duration_s=random.randrange(20, 300)))
+        made.plane.run(random.choice((3, 12, 40)))
+        made.plane.run(45)
+        assert helped(made) == []
