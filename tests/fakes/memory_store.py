@@ -396,9 +396,9 @@ class MemoryStore:
         """Return all cordons."""
         return _by_key(self._rows(Cordon))
 
-    def saved_filters(self, owner: str) -> list[SavedFilter]:
-        """Return the saved filters of a user."""
-        return _by_key(row for row in self._rows(SavedFilter) if row.owner == owner)
+    def saved_filters(self, owner: str = "") -> list[SavedFilter]:
+        """Return the saved filters of a user, or all."""
+        return _by_key(row for row in self._rows(SavedFilter) if owner in ("", row.owner))
 
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""

@@ -28,6 +28,7 @@ from seaway.application.ports.store import JobFilter, Retention, Store
 from seaway.application.records import JobRecord, Role
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from seaway.testing.clocks import VirtualClock
 from tests.conformance.store_suite import store_all
@@ -239,6 +240,27 @@ def test_broken_text_does_not_stop_the_rest(tmp_path: Path) -> None:
     store_all(store, *submits(3), Change(insert=[make.event_of(reason="no \ud83d here")]))
     assert store.events(3, 1)[0].reason == "no ? here"
     require_whole(store, 3)
+    store.close()
+
+
+def test_an_unreadable_row_is_set_aside_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A damaged row of a job, a queue or a notification is left out of all lists, and the log names it once."""
+    url = f"sqlite:///{tmp_path}/store.sqlite3"
+    store = open_store(url)
+    store.lead("test")
+    jobs = [make.job_record() for _ in range(3)]
+    store_all(store, *(Change(insert=[job]) for job in jobs), Change(put=[Queue("batch"), Queue("other")]))
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        connection.exec_driver_sql("UPDATE job_specs SET spec = '{' WHERE job_id = (SELECT min(job_id) FROM job_specs)")
+        connection.exec_driver_sql("UPDATE queues SET guarantee = '[' WHERE name = 'batch'")
+    engines.dispose()
+    for _ in range(2):
+        assert {job.id for job in store.jobs(JobFilter(), 10)} == {job.id for job in jobs[1:]}
+        assert [job.id for job in store.live_jobs()] == [job.id for job in jobs[1:]]
+        assert "batch" not in {queue.name for queue in store.queues()}
+    assert [text for text in caplog.messages if "the table queues with name 'batch'" in text]
+    assert len(caplog.messages) == len(set(caplog.messages)) == 2
     store.close()
 
 

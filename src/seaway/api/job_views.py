@@ -13,12 +13,13 @@ from fastapi.responses import PlainTextResponse
 from seaway.api.http.bodies import chosen
 from seaway.api.http.pipeline import RequestPipeline, caller_of, pipeline_of
 from seaway.api.http.queries import Moment, find
-from seaway.api.http.replies import json_reply
+from seaway.api.http.replies import Reply, encoded_page, json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
+from seaway.application.fleet.costs import Cost
 from seaway.application.fleet.overview import MAX_LINES
 from seaway.application.ports.store import MAX_ROWS
-from seaway.application.records import Role
+from seaway.application.records import Attempt, Role
 from seaway.domain.usage import UsageSpan
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields
@@ -33,6 +34,7 @@ from seaway.wire.job_out import (
     cost_fields,
     gpu_use_fields,
     ring_fields,
+    spec_fields,
 )
 from seaway.wire.normalised import NormalisedJob, normalised_fields
 
@@ -80,8 +82,8 @@ async def list_job_events(
     pipeline, found = pipeline_of(request), await find(request, job)
     begin = await begin_of(pipeline, since, after)
     rows = await pipeline.threads.read(pipeline.plane.store.events, begin, limit, job_id=found.id)
-    following = rows[-1].id if len(rows) == limit else None
-    return json_reply({"events": [event_fields(row) for row in rows], "next": following})
+    page = partial(encoded_page, "events", rows, event_fields, lambda row, _: row.id, limit)
+    return Reply(await pipeline.threads.read(page))
 
 
 @operation(routes, "GET", "/jobs/{job}/attempts", Role.VIEWER, {200: AttemptList}, errors=(404,))
@@ -106,16 +108,21 @@ async def list_attempts(
     wanted, listed = range(first, first + replicas), rows[:limit]
     costs = await pipeline.threads.read(overview.costs.of_attempts, listed)
     ends_ns = await pipeline.threads.read(overview.expected_end_ns, rows[-1]) if rows else None
-    shown = {
-        "attempts": [
-            attempt_fields(each, wanted, cost, ends_ns if each is rows[-1] else None, spec=specs)
-            for each, cost in zip(listed, costs, strict=True)
-        ],
-        "workloads": [copy_fields(each, wanted) for each in workloads],
-        "ring": ring_fields(ring),
-        "next": rows[limit - 1].number if len(rows) > limit else None,
-    }
-    return json_reply(shown)
+    content = caller_of(request).reads_job_content
+
+    def page() -> bytes:
+        def fields(row: tuple[Attempt, Cost]) -> dict[str, Any]:
+            attempt, cost = row
+            spec = spec_fields(attempt.spec, content=content) if specs else None
+            return attempt_fields(attempt, wanted, cost, ends_ns if attempt is rows[-1] else None, spec)
+
+        def following(row: tuple[Attempt, Cost], _: int) -> int | None:
+            return row[0].number if row[0] is not rows[-1] else None
+
+        more = {"workloads": [copy_fields(each, wanted) for each in workloads], "ring": ring_fields(ring)}
+        return encoded_page("attempts", zip(listed, costs, strict=True), fields, following, limit, more)
+
+    return Reply(await pipeline.threads.read(page))
 
 
 @operation(routes, "GET", "/jobs/{job}/cost", Role.VIEWER, {200: CostOut}, errors=(404,))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,9 +14,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_large, read_patch
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
 from seaway.api.http.queries import MAX_DEFAULT, JobQuery, StatesQuery, find, page_after, page_token, tenant_asked
-from seaway.api.http.replies import BadRequestError, is_known, job_reply, json_reply, nothing, tag, tags_in
+from seaway.api.http.replies import (
+    BadRequestError,
+    Reply,
+    encoded_page,
+    is_known,
+    job_reply,
+    json_reply,
+    nothing,
+    tag,
+    tags_in,
+)
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
-from seaway.application.fleet.costs import Costs
+from seaway.application.fleet.costs import Cost, Costs
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
 from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord, Role
@@ -47,8 +57,8 @@ from seaway.wire.message import Incoming
 from seaway.wire.reading import read_value
 from seaway.wire.yaml import MAX_VALUES
 
-TaskCounts = Mapping[str, Mapping[JobState, int]]
-"""Numbers of tasks by array and state."""
+RANKED = frozenset({JobSort.COST, JobSort.GPU_HOURS})
+"""Orders for which the costs of all jobs are computed."""
 
 LONGEST_KEY = 255
 """Maximum length of an idempotency key, characters."""
@@ -229,35 +239,67 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     now_ns = pipeline.plane.clock.now_ns()
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
     store, costs = pipeline.plane.store, pipeline.plane.overview.costs
-    if wanted.sort in (JobSort.COST, JobSort.GPU_HOURS):
-        rows, counts = await pipeline.threads.heavy(_ranked, store, costs, wanted, query.limit)
-    else:
-        rows, counts = await pipeline.threads.read(_listed, store, wanted, query.limit)
-    following = None
-    if len(rows) == query.limit:
-        following = page_token(str(wanted.offset + query.limit) if wanted.sort else rows[-1].id)
-    jobs = [job_fields(row, counts.get(row.id)) for row in rows]
-    if query.gpu_hours or query.cost:
-        cost_of = await pipeline.threads.read(costs.of_jobs, [row.id for row in rows])
-        for job in jobs:
-            cost = cost_of[job["id"]]
-            job.update({"gpu_hours": round(cost.gpu_hours, 3)} if query.gpu_hours else {})
-            job.update({"cost": cost_fields(cost)} if query.cost else {})
-    return json_reply({"jobs": jobs, "next": following})
+    run = pipeline.threads.heavy if wanted.sort in RANKED else pipeline.threads.read
+    return Reply(await run(_page, store, costs, query, wanted))
 
 
-def _listed(store: Store, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
-    """Return a page of jobs, and the numbers of stored tasks of the arrays among them."""
-    rows = store.jobs(wanted, limit)
-    return rows, store.task_counts([row.id for row in rows if row.is_array])
+CHUNK = 100
+"""Rows that are read from the store at once. A page of large jobs ends before its limit, and needs no more of them."""
 
 
-def _ranked(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> tuple[list[JobRecord], TaskCounts]:
-    """Return a page of jobs by cost or GPU-hours, as `_listed` does."""
-    ids = tuple(costs.ranked(wanted, limit))
-    found = {row.id: row for row in (store.jobs(JobFilter(ids=ids, array=None), limit) if ids else ())}
-    rows = [found[job_id] for job_id in ids if job_id in found]
-    return rows, store.task_counts([row.id for row in rows if row.is_array])
+def _page(store: Store, costs: Costs, query: JobQuery, wanted: JobFilter) -> bytes:
+    """Encode a page of jobs."""
+
+    def following(row: _Listed, count: int) -> str:
+        return page_token(str(wanted.offset + count) if wanted.sort else row.job.id)
+
+    def fields(row: _Listed) -> dict[str, Any]:
+        shown = job_fields(row.job, row.counts)
+        if row.cost and query.gpu_hours:
+            shown["gpu_hours"] = round(row.cost.gpu_hours, 3)
+        if row.cost and query.cost:
+            shown["cost"] = cost_fields(row.cost)
+        return shown
+
+    rows = _listed(store, costs, wanted, query.limit, priced=query.gpu_hours or query.cost)
+    return encoded_page("jobs", rows, fields, following, query.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A job of a list, with the numbers of its stored tasks and, if requested, its cost."""
+
+    job: JobRecord
+    counts: Mapping[JobState, int] | None
+    cost: Cost | None
+
+
+def _listed(store: Store, costs: Costs, wanted: JobFilter, limit: int, *, priced: bool) -> Iterator[_Listed]:
+    """Yield the jobs of a page, and read them in chunks."""
+    for rows in _chunks(store, costs, wanted, limit):
+        counts = store.task_counts([row.id for row in rows if row.is_array])
+        cost_of = costs.of_jobs([row.id for row in rows]) if priced else {}
+        for row in rows:
+            yield _Listed(row, counts.get(row.id), cost_of.get(row.id))
+
+
+def _chunks(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> Iterator[list[JobRecord]]:
+    if wanted.sort in RANKED:
+        ranked = costs.ranked(wanted, limit)
+        for at in range(0, len(ranked), CHUNK):
+            ids = tuple(ranked[at : at + CHUNK])
+            found = {row.id: row for row in store.jobs(JobFilter(ids=ids, array=None), CHUNK)}
+            yield [found[job_id] for job_id in ids if job_id in found]
+        return
+    read = 0
+    while read < limit:
+        size = min(CHUNK, limit - read)
+        rows = store.jobs(wanted, size)
+        yield rows
+        if len(rows) < size:
+            return
+        read += size
+        wanted = replace(wanted, offset=wanted.offset + size) if wanted.sort else replace(wanted, before=rows[-1].id)
 
 
 class TaskQuery(BaseModel):
@@ -280,9 +322,12 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
     if not found.is_array:
         raise ConflictError(Reason("not_an_array"))
     states, after = frozenset(map(JobState, query.state)), page_after(query.after)
-    rows = await pipeline.threads.read(tasks_of, pipeline.plane.store, found, states, after, query.limit)
-    following = page_token(rows[-1].id) if len(rows) == query.limit else None
-    return json_reply({"jobs": [job_fields(row) for row in rows], "next": following})
+
+    def page() -> bytes:
+        rows = tasks_of(pipeline.plane.store, found, states, after, query.limit)
+        return encoded_page("jobs", rows, job_fields, lambda row, _: page_token(row.id), query.limit)
+
+    return Reply(await pipeline.threads.read(page))
 
 
 @operation(routes, "GET", "/job-counts", Role.VIEWER, {200: JobCount}, errors=(404,))
@@ -336,15 +381,16 @@ async def get_job(request: Request, job: JobRef) -> Response:
     """Return a job."""
     found = await find(request, job)
     pipeline = pipeline_of(request)
+    reply = partial(job_reply, found, content=caller_of(request).reads_job_content)
     if found.spec.standby:  # what it shows of the standby can change without a new version
-        return job_reply(found, standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
+        return reply(standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
     if is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
     if found.is_array:
-        return job_reply(found, counts=await pipeline_of(request).threads.read(_counts, request, found))
+        return reply(counts=await pipeline_of(request).threads.read(_counts, request, found))
     if not (found.state.placed and (found.spec.run.ports or found.spec.restarts)):
-        return job_reply(found)
-    return job_reply(found, workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
+        return reply()
+    return reply(workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
 
 
 MAX_WORKFLOW = 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -77,8 +78,8 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """Name of the user for what they store, which stays with a new token: the name, after its issuer."""
-        return f"{self.issuer} {self.name}".strip()
+        """Name of the user for what they store, which stays with a new token: the name, after its issuer and tenant."""
+        return f"{self.issuer} {self.tenant}/{self.name}".strip()
 
     def may_see(self, tenant: str) -> bool:
         """Report whether the caller can see objects of a tenant; objects without a tenant are visible to all."""
@@ -104,6 +105,11 @@ class Caller:
             why = Reason("requires_role", role=role.value, name=self.name, own=self.role.value)
             raise ForbiddenError(why)
 
+    @property
+    def reads_job_content(self) -> bool:
+        """True if the caller may read what jobs run, their logs and manifests, which may have secrets of tenants."""
+        return self.role is not Role.MONITOR
+
     def require_job_content(self) -> None:
         """Check that the caller may read logs and manifests of jobs, which may have secrets of tenants.
 
@@ -112,8 +118,14 @@ class Caller:
         ForbiddenError
             If the caller is a monitor.
         """
-        if self.role is Role.MONITOR:
+        if not self.reads_job_content:
             raise ForbiddenError(Reason("monitor_reads_no_content", name=self.name, role=self.role.value))
+
+
+def tenant_of_owner(owner: str) -> str:
+    """Return the tenant in `Caller.owner`; empty for none. Issuers are URLs."""
+    found = re.match(r"(?:[^ /]*:[^ ]* )?([^/]*)/", owner)
+    return found[1] if found else ""
 
 
 RANKS = {role: role.rank for role in Role}

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from threading import Lock
 
 from seaway.application.ports.clock import Clock
-from seaway.domain.errors import SeawayError
+from seaway.domain.errors import TooManyError
 
 MAX_FAILURES = 10
 """Number of failures from one address before it is throttled."""
@@ -24,7 +24,7 @@ IPV6_SITE_BITS = 64
 """Length of the IPv6 prefix that counts as one client, since a client usually controls a whole network."""
 
 
-class TooManyFailuresError(SeawayError):
+class TooManyFailuresError(TooManyError):
     """Too many failed logins from one address.
 
     Parameters
@@ -34,8 +34,8 @@ class TooManyFailuresError(SeawayError):
     """
 
     def __init__(self, retry_after_s: int) -> None:
-        super().__init__(f"too many requests without a valid token from your address; try again in {retry_after_s} s")
-        self.retry_after_s = retry_after_s
+        text = f"too many requests without a valid token from your address; try again in {retry_after_s} s"
+        super().__init__(text, retry_after_s=retry_after_s)
 
 
 class LoginLimit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from base64 import b64decode, b64encode
 from binascii import Error
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -15,8 +16,17 @@ from seaway.application.ports.channels import Channels, Result, Vault
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.writer import Writer
-from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
-from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Notify, is_address, origin
+from seaway.domain.errors import ConflictError, RejectedError, StaleError, TooManyError, UnknownError
+from seaway.domain.notifications import (
+    NS_PER_S,
+    Channel,
+    Delivery,
+    DeliveryState,
+    Notification,
+    Notify,
+    is_address,
+    origin,
+)
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import require_name
 
@@ -27,6 +37,11 @@ SECRET_BYTES, SHORTEST_SECRET, LONGEST_SECRET = 32, 24, 64
 
 MAX_NOTIFICATIONS = 100
 """Maximum number of notifications of a tenant."""
+
+MAX_TESTS = 30
+"""Maximum number of test messages of a tenant in an hour."""
+
+NS_PER_H = 3600 * NS_PER_S
 
 Precondition = Callable[[Notification | None], bool]
 """Check that a change is based on the current notification; None for a missing one."""
@@ -64,6 +79,7 @@ class Notifications:
         self.notifier = notifier
         self._channels, self._vault, self._mail_obstacle = channels, vault, mail_obstacle
         self._testing: set[Receiver] = set()
+        self._tests: defaultdict[str, deque[int]] = defaultdict(deque)
 
     def views(self, tenant: str | None = None) -> list[NotificationView]:
         """Return the notifications of a tenant, or all, by tenant and name.
@@ -256,10 +272,13 @@ class Notifications:
             If the notification does not exist.
         ConflictError
             If another test of it is in progress.
+        TooManyError
+            If the tenant has sent `MAX_TESTS` in the last hour.
         """
         row, key = self._receiver(tenant, name), (tenant, name)
         if key in self._testing:
             raise ConflictError(Reason("test_in_progress"))
+        self._count_test(tenant)
         now_ns = self._clock.now_ns()
         data = {"summary": f"test of notification {name}", "reason": "Seaway can send messages here.", "tenant": tenant}
         content = {"type": "test", "timestamp": moment(now_ns), "data": data}
@@ -273,6 +292,15 @@ class Notifications:
 
         self._channels.send(message, done)
         return future
+
+    def _count_test(self, tenant: str) -> None:
+        now_ns, sent = self._clock.monotonic_ns(), self._tests[tenant]
+        while sent and sent[0] <= now_ns - NS_PER_H:
+            sent.popleft()
+        if len(sent) >= MAX_TESTS:
+            left_s = (sent[0] + NS_PER_H - now_ns) // NS_PER_S + 1
+            raise TooManyError(Reason("too_many_tests", most=MAX_TESTS), retry_after_s=left_s)
+        sent.append(now_ns)
 
     def _find(self, tenant: str, name: str) -> Notification:
         for row in self._store.notifications():

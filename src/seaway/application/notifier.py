@@ -388,8 +388,10 @@ class Notifier:
         self._ids.add(row.id)
         try:
             message = self.message_of(notification, row.id, json.loads(row.body), row.created_ns)
-        except RejectedError as error:
-            self._results.append((row, channel, Result(str(error), final=True)))
+        except (RejectedError, ValueError, LookupError, TypeError) as error:
+            damaged = f"the stored message {row.id} cannot be read: {error}"
+            why = str(error) if isinstance(error, RejectedError) else damaged
+            self._results.append((row, channel, Result(why, final=True)))
             self._wake.set()
             return
 
@@ -403,7 +405,8 @@ class Notifier:
         """Return a message to send; raises `RejectedError` if the secret cannot be decrypted."""
         secret = self._vault.unseal(row.sealed, f"{row.tenant}/{row.name}") if row.sealed else ""
         data = content["data"]
-        assert isinstance(data, dict)
+        if not isinstance(data, dict):
+            raise TypeError("data is not an object")
         slack = row.channel is Channel.SLACK
         return Message(
             message_id,

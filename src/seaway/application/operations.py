@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from seaway.application.access import tenant_of_owner
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import released
 from seaway.application.control.loop import Controller
@@ -355,7 +356,7 @@ class Operations:
                 self._controller.live.advance.require_room(reservation)
             _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
             text = Reason("reservation_set", name=reservation.name, what=reservation.summary)
-            self._store_with_event(Change(put=[reservation]), "reservation", text, actor)
+            self._store_with_event(Change(put=[reservation]), "reservation", text, actor, reservation.tenant)
         with self._controller.lock:
             return self._controller.live.advance.view(reservation)
 
@@ -365,7 +366,8 @@ class Operations:
             reservation = _named(self._store.reservations(), name, "reservation")
             _require_precondition(meant, [reservation], name, "reservation")
             change = released(reservation, self._store.cordons())
-            self._store_with_event(change, "reservation", Reason("reservation_removed", name=name), actor)
+            text = Reason("reservation_removed", name=name)
+            self._store_with_event(change, "reservation", text, actor, reservation.tenant)
 
     # Tenants.
 
@@ -415,6 +417,7 @@ class Operations:
             change = Change(update=[replace(each, revoked_ns=now_ns) for each in tokens], delete=[tenant])
             change.add(left)
             change.delete += [each for each in self._store.notifications() if each.tenant == name]
+            change.delete += [each for each in self._store.saved_filters() if tenant_of_owner(each.owner) == name]
             text = Reason("tenant_removed", name=name)
             text = also(text, Reason("tokens_revoked", count=len(tokens)) if tokens else "")
             text = also(text, Reason("jobs_removed", count=removed) if removed else "")
@@ -461,8 +464,8 @@ class Operations:
         if live:
             raise ConflictError(also(Reason("has_unfinished", kind=kind, name=name, count=live), hint))
 
-    def _store_with_event(self, change: Change, kind: str, reason: str, actor: str) -> None:
-        change.insert.append(Event(self._clock.now_ns(), kind, reason, actor))
+    def _store_with_event(self, change: Change, kind: str, reason: str, actor: str, tenant: str = "") -> None:
+        change.insert.append(Event(self._clock.now_ns(), kind, reason, actor, tenant))
         self._writer.require(change)
 
 

@@ -84,6 +84,10 @@ class UnavailableError(SeawayError):
         self.retry_after_s = retry_after_s
 
 
+class TooManyError(UnavailableError):
+    """The caller exceeds a rate limit."""
+
+
 class InvariantError(SeawayError):
     """A violated internal invariant: a bug in Seaway, never the user's fault."""
 

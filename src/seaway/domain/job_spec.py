@@ -166,7 +166,7 @@ _LEAST = {"replicas": 1, "expected_duration_s": 0, "time_limit_s": 1, "lease_s":
 """Minimum of each number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class JobSpec:
     """A submitted job.
 

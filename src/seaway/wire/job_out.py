@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, TypeVar
+from weakref import ref
 
 from pydantic import Field, StringConstraints
 
@@ -20,7 +21,7 @@ from seaway.domain.placement import Placement
 from seaway.wire.facts import price_or_none
 from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
-from seaway.wire.job_text import job_text
+from seaway.wire.job_text import described_text, job_text
 from seaway.wire.links import KnownLinkOut, known_link_fields
 from seaway.wire.message import CodedOut, CodeOut, Incoming, Shown, coded, fields_of, with_message
 
@@ -31,30 +32,31 @@ Made = TypeVar("Made")
 class Remembered(Generic[Given, Made]):
     """Cache of values computed from immutable objects, for the most recent objects.
 
-    Objects are compared by identity, so unhashable and large objects work. Values are shared and must not be modified.
+    Objects are compared by identity, so unhashable and large objects work. They are not kept alive. Values are shared
+    and must not be modified.
 
     Parameters
     ----------
     make
         Computes a value.
     most
-        Maximum number of entries. Cached objects stay alive.
+        Maximum number of entries.
     """
 
     def __init__(self, make: Callable[[Given], Made], most: int) -> None:
         self._make = make
         self._most = most
-        self._made: dict[int, tuple[Given, Made]] = {}
+        self._made: dict[int, tuple[ref[Given], Made]] = {}
 
     def of(self, given: Given) -> Made:
         """Return the value for an object."""
         found = self._made.get(id(given))
-        if found is not None and found[0] is given:
+        if found is not None and found[0]() is given:
             return found[1]
         made = self._make(given)
         while len(self._made) >= self._most:
             self._made.pop(next(iter(self._made)), None)
-        self._made[id(given)] = (given, made)
+        self._made[id(given)] = (ref(given), made)
         return made
 
 
@@ -259,7 +261,10 @@ class JobOut(Shown):
     expires_at: str | None = None
     """End of its lease, if it has one; then it is stopped."""
     spec: dict[str, Any]
-    """Specification, which can be submitted again."""
+    """Specification. That of a single job can be submitted again.
+
+    Lists leave out commands, arguments, variables, setup and parameters. So do all answers to monitors.
+    """
     request: RequestOut
     """Exact request of each replica."""
     endpoints: list[EndpointOut] = Field(default_factory=list)
@@ -382,7 +387,7 @@ class AttemptOut(Shown):
     expected_end: str | None = None
     """Expected end, by the job's duration or past runs; null if it is unknown, or if the attempt has ended."""
     spec: dict[str, Any] | None = None
-    """Specification with which it was placed; null unless `specs` is set."""
+    """Specification with which it was placed; null unless `specs` is set. Monitors get it without content."""
 
 
 class ObservedContainer(Shown):
@@ -462,21 +467,31 @@ def request_fields(request: ResourceRequest) -> dict[str, int | str]:
     }
 
 
-def _asked(spec: JobSpec) -> dict[str, Any]:
-    return {"spec": job_text(spec), "request": request_fields(spec.demand.request)}
+def spec_fields(spec: JobSpec, *, content: bool) -> dict[str, Any]:
+    """Return a specification, with or without content."""
+    return job_text(spec) if content else described_text(job_text(spec))
 
 
-_ASKED = Remembered(_asked, most=4096)
-"""Cache of specifications and requests, since lists show the same jobs repeatedly."""
+def _described(spec: JobSpec) -> dict[str, Any]:
+    return {"spec": spec_fields(spec, content=False), "request": request_fields(spec.demand.request)}
 
 
-def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> dict[str, Any]:
+_DESCRIBED = Remembered(_described, most=4096)
+"""Cache of specifications without content, and of requests, since lists show the same jobs repeatedly."""
+
+
+def job_fields(
+    job: JobRecord, counts: Mapping[JobState, int] | None = None, *, content: bool = False
+) -> dict[str, Any]:
     """Return the fields of `JobOut` for a job, ready to encode; faster than an instance of `JobOut`.
 
     Parameters
     ----------
     counts
         Numbers of stored tasks of an array; None for none.
+    content
+        Whether the specification has commands, arguments, variables, setup and parameters. Lists do without, since
+        each job may have a megabyte of them.
     """
     spec = job.spec
     return {
@@ -506,7 +521,8 @@ def job_fields(job: JobRecord, counts: Mapping[JobState, int] | None = None) -> 
         "array": job.array or None,
         "index": job.index if job.array else None,
         "tasks": _tasks(job, counts or {}) if job.is_array else None,
-        **_ASKED.of(spec),
+        **_DESCRIBED.of(spec),
+        **({"spec": spec_fields(spec, content=True)} if content else {}),
         "standby": standby_fields(job) if spec.standby else None,
     }
 
@@ -557,8 +573,10 @@ def placement_fields(placement: Placement) -> dict[str, Any]:
     }
 
 
-def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int | None, *, spec: bool) -> dict[str, Any]:
-    """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`; `spec` adds its spec."""
+def attempt_fields(
+    attempt: Attempt, replicas: range, cost: Cost, ends_ns: int | None, spec: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the fields of `AttemptOut` for an attempt, with only the replicas in `replicas`."""
     return fields_of(
         AttemptOut,
         attempt,
@@ -570,7 +588,7 @@ def attempt_fields(attempt: Attempt, replicas: range, cost: Cost, ends_ns: int |
         placements=[placement_fields(each) for each in attempt.placements if each.replica in replicas],
         cost=cost_fields(cost),
         expected_end=moment_or_none(ends_ns),
-        spec=_ASKED.of(attempt.spec)["spec"] if spec else None,
+        spec=spec,
     )
 
 

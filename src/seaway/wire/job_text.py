@@ -84,6 +84,41 @@ def job_text(spec: JobSpec) -> dict[str, Any]:
     return _given(written) | {name: False for name, said in off.items() if said} | most
 
 
+CONTENT = frozenset({"setup", "matrix"})
+"""Fields of a job that only callers with access to its content may read."""
+
+WITH_CONTENT = frozenset({"containers", "init_containers", "volumes"})
+"""Lists whose entries have content."""
+
+DESCRIBED = frozenset({"name", "image", "ports", "cpu", "memory", "restart_policy"})
+"""Fields of a container that are no content. All others may have secrets of tenants, or be long."""
+
+
+def described_text(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job as `job_text` writes it, without content: commands, arguments, variables, setup and parameters.
+
+    Lists have jobs in this form, and callers that may not read the content of jobs have no other.
+    """
+    described = {name: value for name, value in text.items() if name not in CONTENT}
+    for field in ("containers", "init_containers"):
+        if field in described:
+            described[field] = [_described(each) for each in described[field]]
+    if "run" in described:
+        described["run"] = _described(described["run"])
+    if "volumes" in described:
+        described["volumes"] = [_without_attributes(each) for each in described["volumes"]]
+    return _given(described) | {name: value for name, value in described.items() if value is False or value == 0}
+
+
+def _described(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in container.items() if name in DESCRIBED}
+
+
+def _without_attributes(volume: Mapping[str, Any]) -> dict[str, Any]:
+    source = volume.get(VolumeKind.CSI.value)
+    return {**volume, VolumeKind.CSI.value: {"driver": source["driver"]}} if source else dict(volume)
+
+
 def _replicas(spec: JobSpec) -> int | dict[str, int] | None:
     if not spec.elastic:
         return spec.replicas if spec.replicas != 1 else None
@@ -92,16 +127,13 @@ def _replicas(spec: JobSpec) -> int | dict[str, int] | None:
     return bounds if spec.replicas == usual else {**bounds, "wanted": spec.replicas}
 
 
-SECRET = "run.env."
-"""Path of values that may be secret, and are left out of descriptions."""
-
 MAX_CHANGES = 5
 MAX_VALUE = 60
 """Maximum number of changes, and of characters of a value, in a description."""
 
 
 def changes_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Describe the differences between two jobs for people.
+    """Describe the differences between two jobs for people. Of content, only the names of changed fields.
 
     Examples
     --------
@@ -109,17 +141,24 @@ def changes_text(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     'priority 1 → default, resources.gpus 1 → 2'
     """
     found = [
-        f"{path} changed" if path.startswith(SECRET) else f"{path} {_shown(was)} → {_shown(now)}"
+        f"{path} changed" if _is_content(path) else f"{path} {_shown(was)} → {_shown(now)}"
         for path, was, now in _differences(before, after, "")
     ]
     more = len(found) - MAX_CHANGES
     return ", ".join([*found[:MAX_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
 
+def _is_content(path: str) -> bool:
+    """Report whether the values of a field are left out of descriptions."""
+    field, _, below = path.partition(".")
+    part = below.partition(".")[0]
+    return field in CONTENT | WITH_CONTENT or (field == "run" and part not in DESCRIBED)
+
+
 def _differences(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, Any]]:
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
-        if isinstance(was, Mapping) or isinstance(now, Mapping):
+        if isinstance(was or {}, Mapping) and isinstance(now or {}, Mapping) and (was or now):
             yield from _differences(was or {}, now or {}, f"{path}{name}.")
         elif was != now:
             yield f"{path}{name}", was, now

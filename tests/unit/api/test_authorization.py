@@ -102,6 +102,51 @@ async def test_each_operation_takes_its_role(rig: Rig, role: Role) -> None:
             assert (await client.request(method, filled(path, job))).status_code == 401, name
 
 
+MARKER = "HUNTER2"
+
+SECRETIVE: dict[str, Any] = {
+    "run": {"image": "trainer", "command": [MARKER], "args": [f"--password={MARKER}"], "env": {"API_KEY": MARKER}},
+    "setup": [f"login {MARKER}"],
+    "init_containers": [{"name": "fetch", "image": "fetcher", "args": [MARKER], "env": {"API_KEY": MARKER}}],
+    "containers": [
+        {
+            "name": "proxy",
+            "image": "proxy",
+            "cpu": "100m",
+            "memory": "64Mi",
+            "command": [MARKER],
+            "env": {"API_KEY": MARKER},
+        }
+    ],
+    "volumes": [{"path": "/data", "csi": {"driver": "example.com", "attributes": {"password": MARKER}}}],
+}
+"""Fields of a job with a value that may be secret."""
+
+
+async def test_no_operation_shows_content_of_jobs_to_a_monitor(rig: Rig) -> None:
+    """A marker in commands, arguments, variables, setup and parameters is in no answer, list or event."""
+    old = f"{MARKER}-OLD"
+    task = {**SECRETIVE, "matrix": {"SEED": [MARKER, "2"]}}
+    jobs = [(await rig.submit(name=name, **each))["id"] for name, each in (("one", SECRETIVE), ("many", task))]
+    rig.step(3)
+    async with rig.client("user") as client:
+        for job in jobs:
+            run = {"command": [old], "args": [old], "env": {"API_KEY": old}}
+            containers = [{**SECRETIVE["containers"][0], "args": [old]}]
+            patch = {"run": run, "setup": [old], "containers": containers}
+            answer = await client.patch(f"/api/v1/jobs/{job}", json=patch)
+            assert answer.status_code == 200, answer.text
+        assert old in (await client.get(f"/api/v1/jobs/{jobs[0]}")).text  # users read the content of their jobs
+    rig.step(3)
+    async with rig.client("monitor") as client:
+        for name, method, path, _ in operations(rig):
+            for job in [*jobs, "many_0"] if method == "GET" else ():
+                query = {"specs": "true"} if name == "list_attempts" else QUERIES.get(name)
+                answer = await client.request(method, filled(path, job), params=query)
+                assert MARKER not in answer.text, (name, answer.text)
+        assert "trainer" in (await client.get(f"/api/v1/jobs/{jobs[0]}")).text  # what is no content stays
+
+
 async def test_another_tenant_s_job_is_not_there(rig: Rig) -> None:
     """For every operation on a job, another tenant's job is the same as a missing one."""
     job = await rig.submit()

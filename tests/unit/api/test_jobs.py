@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from seaway.api.http import replies
 from seaway.application.admission import Admission
 from seaway.application.changes import Change, Record
 from seaway.application.ports.store import JobFilter
@@ -131,6 +134,27 @@ async def test_a_list_goes_from_new_to_old_in_pages(rig: Rig) -> None:
     assert seen == ids[::-1]
 
 
+async def test_a_page_ends_by_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists leave out what jobs run, and a page that is large enough ends before its limit, without a gap."""
+    large: dict[str, Any] = {"run": {"image": "u", "env": {"A": "x" * 4096}}, "matrix": {"B": ["y" * 4096, "2"]}}
+    ids = [(await rig.submit(name=f"j{at}", **large))["id"] for at in range(3)]
+    async with rig.client("user") as client:
+        for path, rows in ((JOBS, 3), (f"{JOBS}/{ids[0]}/tasks", 2), (f"{JOBS}/{ids[0]}/workflow", 1)):
+            text = (await client.get(path)).text
+            assert len(text) < rows * 2000
+            assert "xxx" not in text
+            assert "yyy" not in text
+        assert "xxx" in (await client.get(f"{JOBS}/{ids[0]}")).text
+        monkeypatch.setattr(replies, "PAGE_BYTES", 1)
+        seen, after, last = [], "", False
+        while not last:
+            page = (await client.get(JOBS, params={"sort": "name", "after": after})).json()
+            assert len(page["jobs"]) <= 1
+            seen += [job["id"] for job in page["jobs"]]
+            after, last = page["next"], page["next"] is None
+    assert seen == ids
+
+
 async def test_a_list_can_be_filtered(rig: Rig) -> None:
     """Each parameter narrows the list, and unknown ones are rejected."""
     await rig.submit(name="a", labels={"team": "x"})
@@ -186,6 +210,31 @@ async def test_a_patch_changes_what_it_names(rig: Rig) -> None:
                 f"{JOBS}/{job['id']}", content=content, headers={"content-type": "application/json"}
             )
             assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("field", "forms"),
+    [
+        ("replicas", [None, 1, 2, {"min": 1, "max": 4}, {"min": 2, "max": 3, "wanted": 2}]),
+        ("data", [None, {"location": "a"}, {"location": "b", "size": "1GB"}]),
+        ("expose", [None, {"type": "node_port"}]),
+        ("array", [None]),
+        ("labels", [None, {"a": "b"}, {"a": "c", "d": "e"}]),
+        ("after", [None, []]),
+        ("checkpoint", [None, {"signal": "SIGUSR1", "grace": "10s"}]),
+        ("run", [{"image": "u"}, {"image": "v", "ports": [80], "env": {"A": "1"}, "args": ["x"]}]),
+        ("containers", [None, [{"name": "s", "image": "s", "cpu": "100m", "memory": "64Mi"}]]),
+    ],
+)
+async def test_each_form_of_a_field_can_become_each_other(rig: Rig, field: str, forms: Sequence[Any]) -> None:
+    """A change between any two forms of a field is accepted or rejected with a reason, never an internal error."""
+    async with rig.client("user") as client:
+        for before, after in itertools.permutations(forms, 2):
+            run = {"image": "u", "ports": [80]} if field == "expose" else {"image": "u"}
+            job = (await rig.submit(run=run, template="deployment" if field == "expose" else "job"))["id"]
+            for form in (before, after):
+                answer = await client.patch(f"{JOBS}/{job}", json={field: form})
+                assert answer.status_code in {200, 409, 422}, (form, answer.text)
 
 
 async def test_a_patch_that_names_no_version_is_put_to_the_newest(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

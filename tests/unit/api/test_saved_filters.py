@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from seaway.application.access import Caller, tenant_of_owner
 from seaway.application.changes import Change, Outcome
 from seaway.application.fleet.costs import Costs
 from seaway.application.ports.store import JobFilter, JobSort, Retention
+from seaway.application.records import Role
 from seaway.application.saved_filters import MAX_FILTERS
 from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.tenancy import Tenant
 from tests.fakes import records as make
 from tests.unit.api.rig import Rig
 
@@ -33,6 +36,35 @@ async def test_each_user_has_their_own_filters(rig: Rig) -> None:
         assert (await other.delete(f"{PATH}/my failures")).status_code == 404
         assert (await client.delete(f"{PATH}/my failures")).status_code == 204
         assert (await client.get(PATH)).json()["filters"] == []
+
+
+async def test_filters_belong_to_a_user_of_a_tenant(rig: Rig) -> None:
+    """A token of another tenant with the same name sees none of them, and the end of the tenant removes them."""
+    rig.plane.operations.put_tenant(Tenant("red"), "rig")
+
+    async def names(tenant: str, *, put: bool = False) -> list[str]:
+        token, rig.tokens["robot"] = rig.plane.access.create("robot", Role.USER, tenant, None, "rig")
+        async with rig.client("robot") as client:
+            if put:
+                assert (await client.put(f"{PATH}/launch", json={"query": "label=secret"})).status_code == 200
+            found = [each["name"] for each in (await client.get(PATH)).json()["filters"]]
+        rig.plane.access.revoke(token.id)
+        return found
+
+    assert await names("red", put=True) == ["launch"]
+    assert await names("red") == ["launch"]  # a new token of the same user
+    assert await names("other") == []
+    rig.plane.operations.delete_tenant("red", "rig")
+    rig.plane.operations.put_tenant(Tenant("red"), "rig")
+    assert await names("red") == []
+
+
+@pytest.mark.parametrize(
+    ("issuer", "tenant", "name"), [("", "", "a/b"), ("", "red", "x blue/y"), ("https://idp.example/r", "red", "ada")]
+)
+def test_the_tenant_of_an_owner(issuer: str, tenant: str, name: str) -> None:
+    """The tenant can be read from the owner, whatever the name has in it."""
+    assert tenant_of_owner(Caller(name, Role.USER, tenant, issuer=issuer).owner) == tenant
 
 
 async def test_bad_and_too_many_filters_are_rejected(rig: Rig) -> None:

@@ -13,17 +13,18 @@ import pytest
 
 from seaway.adapters.notifications.vault import AesVault
 from seaway.application.changes import Change
-from seaway.application.notifications import Notifications
+from seaway.application.notifications import MAX_TESTS, Notifications
 from seaway.application.notifier import AT_ONCE, EVERY_S, MAX_DELIVERED, MAX_WAITING, Notifier
 from seaway.application.ports.channels import Message, Result
 from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted, job_event, moved, stepped
 from seaway.application.writer import Writer
 from seaway.domain.arrays import TaskArray
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, TooManyError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.notifications import Channel, DeliveryState, Notification, Notify, Occasion
 from seaway.domain.queues import Queue
+from seaway.domain.tenancy import Tenant
 from seaway.testing.clocks import VirtualClock
 from tests.fakes import records as make
 from tests.fakes.memory_store import MemoryStore
@@ -463,6 +464,42 @@ def test_bad_notifications_are_rejected_with_the_field(fields: dict[str, Any], w
             )
         )
     assert caught.value.where == where
+
+
+def test_tests_of_a_tenant_are_limited() -> None:
+    """A tenant can send some test messages in an hour, whatever receivers they have."""
+    world = World()
+    for name in ("ops", "dev"):
+        world.add(name)
+    world.writer.require(Change(put=[Tenant("other")]))
+    world.add("theirs", tenant="other")
+    for at in range(MAX_TESTS):
+        world.cases.test("default", ("ops", "dev")[at % 2])
+    with pytest.raises(TooManyError) as caught:
+        world.cases.test("default", "ops")
+    assert 3590 <= caught.value.retry_after_s <= 3601
+    world.cases.test("other", "theirs")
+    world.clock.advance_s(caught.value.retry_after_s)
+    world.cases.test("default", "ops")
+
+
+def test_a_damaged_message_blocks_no_receiver() -> None:
+    """A stored message that cannot be read is a dead letter that names it, and later ones are sent."""
+    world = World()
+    world.add()
+    for _ in range(6):
+        world.go(world.submit(), JobState.CANCELLED)
+        world.notifier.step()
+    rows = world.store.deliveries(tenant="default", receiver="ops", state=None, limit=9)
+    assert rows
+    for row in rows:
+        world.writer.require(Change(put=[replace(row, body="{", state=DeliveryState.WAITING, next_ns=0)]))
+    world.restart()
+    for _ in range(4):
+        world.notifier.step()
+    dead = world.store.deliveries(tenant="default", receiver="ops", state=DeliveryState.DEAD, limit=9)
+    assert len(dead) == len(rows)
+    assert all(f"message {row.id} cannot be read" in row.error for row in dead)
 
 
 def test_one_test_of_a_notification_at_a_time() -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from seaway import AsyncClient, Client
 from seaway.api.http.replies import STATUSES, answer
-from seaway.application.login_limit import TooManyFailuresError
-from seaway.application.network.reports import TooManyReportsError
 from seaway.client.call import decoded, part
 from seaway.client.connection import error_of
 from seaway.client.errors import (
@@ -23,6 +21,7 @@ from seaway.client.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.errors import TooManyError
 from seaway.wire.job_in import JobIn
 from seaway.wire.job_out import JobOut
 from tests.unit.client.requesting import JOB, TOKEN, Awaiting, Stub, Waiting, problem
@@ -178,9 +177,7 @@ def test_errors_are_sorted_by_cause_to_do(ask: AttentionParams, status: int, kin
     assert type(raised.value) is kind
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind, _ in STATUSES if kind not in (TooManyFailuresError, TooManyReportsError)]
-)
+@pytest.mark.parametrize("kind", [kind for kind, _ in STATUSES if kind is not TooManyError])
 def test_clients_get_the_error_that_the_server_had(kind: type[SeawayError]) -> None:
     """An error is of the same class on both sides: a use case and a call over HTTP are caught alike."""
     answered = answer(kind("said why"), "/")

@@ -171,7 +171,7 @@ def test_errors_of_the_api_are_in_the_language_of_the_page() -> None:
     assert (str(words_of("zh").error(plain)), words_of("zh").error(plain).retry_after_s) == ("it is busy", 3)
 
 
-ERROR_NAMES = {name for name in vars(errors) if name.endswith("Error")} - {"InvariantError"} | {"TooManyReportsError"}
+ERROR_NAMES = {name for name in vars(errors) if name.endswith("Error")} - {"InvariantError"}
 """Classes of errors that answers of the API report."""
 
 

@@ -85,11 +85,22 @@ def spec_text(spec: JobSpec) -> str:
     return _SPEC.serializer.to_json(spec, exclude_defaults=True).decode()
 
 
-@lru_cache(maxsize=1024)
+LARGE_SPEC = 16 << 10
+"""Length of a spec above which only the latest few are cached, characters."""
+
+
 def read_spec(text: str) -> JobSpec:
     """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments, so set it for them."""
+    return _large_spec(text) if len(text) > LARGE_SPEC else _small_spec(text)
+
+
+def _parse_spec(text: str) -> JobSpec:
     spec = _SPEC.validate_json(text)
     return replace(spec, restarts=True) if spec.template == "deployment" and not spec.restarts else spec
+
+
+_small_spec = lru_cache(maxsize=1024)(_parse_spec)
+_large_spec = lru_cache(maxsize=8)(_parse_spec)
 
 
 def names_text(names: Sequence[str]) -> str:

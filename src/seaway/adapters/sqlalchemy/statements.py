@@ -222,6 +222,12 @@ SPEC_ID = case((JOBS.c.array_id == 0, JOBS.c.id), else_=JOBS.c.array_id)
 """ID of the job that has the spec of a job: itself, or the array of a task."""
 
 
+JOB_WITH_SPEC = (*JOBS.columns, JOBS.c.array_id.label("spec_of"), case((JOBS.c.array_id == 0, JOB_SPECS.c.spec)))
+"""Columns of a job, the ID of its array, and its spec; NULL for tasks, which share that of their array.
+
+A spec may be a megabyte. Thousands of tasks in one answer would each have a copy of it.
+"""
+
 TIMES = frozenset({JobSort.STARTED, JobSort.ENDED, JobSort.DURATION})
 """Orders with an index of finished jobs."""
 
@@ -262,7 +268,7 @@ def _sorted_page(wanted: JobFilter, limit: int) -> Question:
         ids = _drawn(wanted, select(JOBS.c.id, value), _conditions(wanted), _states(wanted))
         found = ids.order_by(*_value_order(wanted, value)).limit(limit).offset(wanted.offset).subquery("found")
     return (
-        select(*JOBS.columns, JOB_SPECS.c.spec)
+        select(*JOB_WITH_SPEC)
         .select_from(found)
         .join(JOBS, JOBS.c.id == found.c.id)
         .join(JOB_SPECS, JOB_SPECS.c.job_id == SPEC_ID)
@@ -304,7 +310,7 @@ def page(wanted: JobFilter, limit: int) -> Question:
         return _sorted_page(wanted, limit)
     found = _ids(wanted, limit).subquery("found")
     return (
-        select(*JOBS.columns, JOB_SPECS.c.spec)
+        select(*JOB_WITH_SPEC)
         .select_from(found)
         .join(JOBS, JOBS.c.id == found.c.id)
         .join(JOB_SPECS, JOB_SPECS.c.job_id == SPEC_ID)

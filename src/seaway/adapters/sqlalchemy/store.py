@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Select, Table, and_, func, literal, or_, select, tuple_
@@ -84,6 +86,7 @@ from seaway.application.records import (
     WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
+from seaway.domain.errors import InvariantError, RejectedError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue
@@ -95,6 +98,12 @@ Question = Select[Any]
 
 USES_AT_ONCE = 10_000
 """Number of uses of attempts in one query. Each query sorts those that are left."""
+
+
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RejectedError, InvariantError)
+"""Errors of the decoder of a damaged row."""
+
+log = logging.getLogger(__name__)
 
 
 class SqlStore:
@@ -109,6 +118,7 @@ class SqlStore:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._writer = Writer(engines.write)
+        self._set_aside: set[str] = set()
 
     def __repr__(self) -> str:
         return f"SqlStore({self._engines.read.url.render_as_string(hide_password=True)!r})"
@@ -152,7 +162,20 @@ class SqlStore:
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobRecord]:
         """Return jobs from new to old."""
-        return self._read(codec.read_job, job_queries.page(wanted, min(limit, MAX_ROWS)))
+        return self._read(self._job_reader(), job_queries.page(wanted, min(limit, MAX_ROWS)))
+
+    def _job_reader(self) -> Callable[[Sequence[Any]], JobRecord]:
+        """Return a decoder of jobs. It reads the spec of an array once for its tasks, whose rows are without it."""
+
+        @lru_cache(maxsize=8)
+        def spec_of(array: int) -> str:
+            return str(self._rows(select(JOB_SPECS.c.spec).where(JOB_SPECS.c.job_id == array))[0][0])
+
+        def read(row: Sequence[Any]) -> JobRecord:
+            *fields, array, spec = row
+            return codec.read_job((*fields, spec_of(array) if spec is None else spec))
+
+        return read
 
     def job_numbers(self, wanted: JobFilter) -> list[int]:
         """Return the numbers of the IDs of all jobs of a filter."""
@@ -197,7 +220,7 @@ class SqlStore:
     def live_jobs(self) -> Iterator[JobRecord]:
         """Return all unfinished jobs, from old to new."""
         live = sorted(state.value for state in JobState if state not in FINAL)
-        return self._stream(codec.read_job, _JOBS.where(JOBS.c.state.in_(live)), JOBS, ["id"])
+        return self._stream(self._job_reader(), _LIVE.where(JOBS.c.state.in_(live)), JOBS, ["id"])
 
     def held_attempts(self) -> Iterator[Attempt]:
         """Return all attempts that hold devices."""
@@ -371,10 +394,11 @@ class SqlStore:
         """Return all cordons."""
         return self._read(codec.read_cordon, select(CORDONS).order_by(CORDONS.c.cluster, CORDONS.c.node))
 
-    def saved_filters(self, owner: str) -> list[SavedFilter]:
-        """Return the saved filters of a user."""
-        question = select(SAVED_FILTERS).where(SAVED_FILTERS.c.owner == owner).order_by(SAVED_FILTERS.c.name)
-        return self._read(_plain(SavedFilter), question)
+    def saved_filters(self, owner: str = "") -> list[SavedFilter]:
+        """Return the saved filters of a user, or all."""
+        question = select(SAVED_FILTERS).order_by(SAVED_FILTERS.c.owner, SAVED_FILTERS.c.name)
+        wanted = question.where(SAVED_FILTERS.c.owner == owner) if owner else question
+        return self._read(_plain(SavedFilter), wanted)
 
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
@@ -505,7 +529,30 @@ class SqlStore:
             return connection.execute(question).all()
 
     def _read(self, read: Callable[[Sequence[Any]], Kind], question: Question) -> list[Kind]:
-        return [read(row) for row in self._rows(question)]
+        """Return decoded rows. A row that cannot be decoded is set aside, and named in the log."""
+        rows = self._rows(question)
+        try:
+            return [read(row) for row in rows]
+        except UNREADABLE:
+            return list(self._readable(read, rows, question))
+
+    def _readable(
+        self, read: Callable[[Sequence[Any]], Kind], rows: Sequence[Sequence[Any]], question: Question
+    ) -> Iterator[Kind]:
+        """Yield the rows that can be decoded. Name each other one in the log, once."""
+        for row in rows:
+            try:
+                yield read(row)
+            except UNREADABLE as error:
+                column = question.selected_columns[0]
+                place = f"{column.table.name} with {column.name} {row[0]!r}"
+                if place not in self._set_aside:
+                    self._set_aside.add(place)
+                    log.error(
+                        "the row of the table %s cannot be read, and is set aside: %s; restore a backup or remove it",
+                        place,
+                        " ".join(str(error).split())[:300],
+                    )
 
     def _stream(
         self, read: Callable[[Sequence[Any]], Kind], question: Question, table: Table, order: list[str]
@@ -516,13 +563,14 @@ class SqlStore:
         question = question.order_by(*columns).limit(MAX_ROWS)
         page = self._rows(question)
         while page:
-            yield from map(read, page)
+            yield from self._readable(read, page, question)
             if len(page) < MAX_ROWS:
                 return
             last = tuple(page[-1][place] for place in places)
             page = self._rows(question.where(_after(columns, last)))
 
 
+_LIVE = select(*job_queries.JOB_WITH_SPEC).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == job_queries.SPEC_ID)
 _JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == job_queries.SPEC_ID)
 
 

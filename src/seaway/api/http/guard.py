@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
 
 from seaway.api.http.meter import Meter
-from seaway.api.http.pipeline import CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
-from seaway.api.http.replies import BadRequestError, answer
+from seaway.api.http.pipeline import CALLER, CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
+from seaway.api.http.replies import IN_FLIGHT, BadRequestError, BytesInFlight, answer
 from seaway.api.http.routes import PREFIX
 from seaway.api.http.sockets import SOCKET, SWITCHED, as_request
 from seaway.application.access import is_loopback
@@ -38,6 +39,9 @@ WHOLE = "seaway.whole"
 
 BODY_S = 30.0
 """Maximum time to receive a body, seconds."""
+
+LEFT_S = 60.0
+"""Minimum time between log lines about clients that left, seconds."""
 
 ONCE = frozenset(
     {
@@ -87,6 +91,8 @@ class Guard:
         self._submit = submit
         self._limit = pipeline.plane.settings.body_limit_bytes
         self._anonymous_access = pipeline.plane.access.everybody
+        self._in_flight = BytesInFlight()
+        self._left, self._log_left_s = 0, 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, then pass it on or return an error."""
@@ -95,6 +101,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope[IN_FLIGHT] = lambda size: self._in_flight.sending(CALLER.get(), size)
         began, api = perf_counter(), scope.get("app")
         status = 0
 
@@ -109,6 +116,9 @@ class Guard:
         try:
             await self._pass(scope, self._limited(scope, receive), sending)
         except Exception as error:  # the client gets a response to every error
+            if isinstance(error, ClientDisconnected):  # the client left before the end of its response
+                self._note_left(scope["path"])
+                return
             if status:
                 log.error("the response to %s was interrupted", scope["path"], exc_info=error)
                 raise
@@ -122,6 +132,14 @@ class Guard:
         else:
             tally = self._meter.queries if scope.get(INSIDE) else self._meter.requests
             tally.count(scope.get(OPERATION, OTHER), status, seconds)
+
+    def _note_left(self, path: str) -> None:
+        """Count a client that left, and log the number at most once a minute."""
+        self._left += 1
+        now_s = perf_counter()
+        if now_s >= self._log_left_s:
+            log.warning("%d clients left before the end of their responses, the latest that to %s", self._left, path)
+            self._left, self._log_left_s = 0, now_s + LEFT_S
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

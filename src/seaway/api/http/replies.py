@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
 
 import orjson
 from fastapi import Request, Response
@@ -14,9 +16,8 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
-from seaway.application.login_limit import TooManyFailuresError
-from seaway.application.network.reports import TooManyReportsError
 from seaway.application.records import JobRecord
 from seaway.application.views import StandbyView
 from seaway.domain.deployment import Workload
@@ -26,6 +27,7 @@ from seaway.domain.errors import (
     RejectedError,
     SeawayError,
     StaleError,
+    TooManyError,
     UnauthenticatedError,
     UnavailableError,
     UnknownError,
@@ -59,10 +61,118 @@ TITLES = {
 }
 
 
+PIECE = 64 << 10
+"""Bytes of a body that are passed to the connection at once. The rest waits until the client has read them."""
+
+PAGE_BYTES = 4 << 20
+"""Size after which a page ends, even if it has fewer rows than requested, bytes."""
+
+
+class BytesInFlight:
+    """Bytes of bodies that clients have not read, in total and by caller.
+
+    Parameters
+    ----------
+    most
+        Maximum number of bytes of all callers.
+    of_caller
+        Maximum number of bytes of one caller. One body above it is sent if the caller reads no other.
+    """
+
+    def __init__(self, most: int = 256 << 20, of_caller: int = 64 << 20) -> None:
+        self._most, self._of_caller = most, of_caller
+        self._total = 0
+        self._callers: Counter[str] = Counter()
+
+    @contextmanager
+    def sending(self, caller: str, size: int) -> Iterator[None]:
+        """Count a body while it is sent.
+
+        Raises
+        ------
+        UnavailableError
+            If clients, or this caller, have too many unread bytes.
+        """
+        own = self._callers[caller]
+        if (own and own + size > self._of_caller) or (self._total and self._total + size > self._most):
+            raise UnavailableError(Reason("too_many_unread"), retry_after_s=RETRY_AFTER_S)
+        self._callers[caller] += size
+        self._total += size
+        try:
+            yield
+        finally:
+            self._total -= size
+            self._callers[caller] -= size
+            if not self._callers[caller]:
+                del self._callers[caller]
+
+
+IN_FLIGHT = "seaway.in_flight"
+"""Key in a request's scope: function that counts a large body while it is sent."""
+
+
+RETRY_AFTER_S = 2
+
+
 class Reply(Response):
-    """Response with encoded JSON or without a body."""
+    """Response with encoded JSON or without a body. Large bodies are sent in pieces, as the client reads them."""
 
     media_type = "application/json"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response.
+
+        Raises
+        ------
+        UnavailableError
+            If too many bytes are in flight.
+        """
+        body = memoryview(self.body)
+        if len(body) <= PIECE:
+            await super().__call__(scope, receive, send)
+            return
+        with scope[IN_FLIGHT](len(body)) if IN_FLIGHT in scope else nullcontext():
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for at in range(0, len(body), PIECE):
+                more = at + PIECE < len(body)
+                await send({"type": "http.response.body", "body": bytes(body[at : at + PIECE]), "more_body": more})
+
+
+Row = TypeVar("Row")
+
+
+def encoded_page(
+    name: str,
+    rows: Iterable[Row],
+    fields: Callable[[Row], Any],
+    following: Callable[[Row, int], int | str | None],
+    limit: int,
+    more: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Encode a page of rows as JSON, in the calling thread. It ends after `limit` rows or `PAGE_BYTES`.
+
+    Parameters
+    ----------
+    name
+        Field of the rows.
+    rows
+        Rows, read as far as they are needed.
+    fields
+        Returns the fields of a row.
+    following
+        Returns the cursor of the page after a row, from the row and the number of rows until it.
+    more
+        Further fields between the rows and the cursor.
+    """
+    pieces, size, cursor = [], 0, None
+    for row in rows:
+        pieces.append(orjson.dumps(fields(row)))
+        size += len(pieces[-1])
+        if len(pieces) == limit or size >= PAGE_BYTES:
+            cursor = following(row, len(pieces))
+            break
+    rest = orjson.dumps({**(more or {}), "next": cursor})
+    return b'{"%s":[%s],%s' % (name.encode(), b",".join(pieces), rest[1:])
 
 
 def json_reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Reply:  # noqa: ANN401
@@ -100,9 +210,11 @@ def job_reply(
     workloads: Sequence[Workload] = (),
     standby: StandbyView | None = None,
     counts: Mapping[JobState, int] | None = None,
+    *,
+    content: bool = True,
 ) -> Reply:
     """Return a response with a job, the endpoints of its workloads, its standby, and the numbers of its tasks."""
-    fields = {**job_fields(job, counts), "endpoints": _endpoints(workloads)}
+    fields = {**job_fields(job, counts, content=content), "endpoints": _endpoints(workloads)}
     if standby:
         fields["endpoints"] = _endpoints(standby.serving)
         more = {"clusters": list(standby.clusters), "state": standby.state, **with_message(standby.reason)}
@@ -188,8 +300,7 @@ STATUSES: tuple[tuple[type[SeawayError], int], ...] = (
     (RejectedError, 422),
     (StaleError, 412),
     (ConflictError, 409),
-    (TooManyFailuresError, 429),
-    (TooManyReportsError, 429),
+    (TooManyError, 429),
     (UnavailableError, 503),
 )
 """HTTP status by error class; the first matching class applies. Other errors are internal."""
@@ -226,7 +337,7 @@ def answer(error: Exception, path: str) -> Response:
         return problem(status, Reason("internal_error"), path)
     if status == 401:
         headers["www-authenticate"] = 'Bearer realm="seaway"'
-    if isinstance(error, TooManyFailuresError | UnavailableError):
+    if isinstance(error, UnavailableError):
         headers["retry-after"] = str(error.retry_after_s)
     return problem(status, reason_of(error), path, headers=headers)
 

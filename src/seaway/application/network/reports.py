@@ -15,7 +15,7 @@ from seaway.application.ports.agent import Report, Reported
 from seaway.application.ports.clock import Clock
 from seaway.application.records import AgentRecord
 from seaway.application.writer import Writer
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.errors import ConflictError, RejectedError, TooManyError
 from seaway.domain.gateways import NetworkConfig
 from seaway.domain.reasons import Reason
 
@@ -39,10 +39,6 @@ rate as a multiple of the rounds that it measures.
 
 MAX_ERRORS = 50
 """Maximum number of listed errors per report."""
-
-
-class TooManyReportsError(UnavailableError):
-    """Rate limit of a gateway exceeded."""
 
 
 class LinkSink(Protocol):
@@ -103,13 +99,13 @@ class Reports:
 
         Raises
         ------
-        TooManyReportsError
+        TooManyError
             If the rate limit is exceeded.
         """
         now_ns = self._clock.monotonic_ns()
         bucket = self._calls.setdefault(gateway, _Bucket(MAX_AT_ONCE, now_ns))
         if bucket.take(1, MAX_AT_ONCE, PER_S, now_ns):
-            raise TooManyReportsError(Reason("reports_too_fast", gateway=gateway, most=PER_S), retry_after_s=1)
+            raise TooManyError(Reason("reports_too_fast", gateway=gateway, most=PER_S), retry_after_s=1)
 
     async def take(self, report: Report, address: str) -> None:
         """Accept a report. The caller has authenticated the agent of the gateway.
@@ -129,7 +125,7 @@ class Reports:
             If the report is invalid; lists the errors.
         ConflictError
             If this report or a later one was already accepted.
-        TooManyReportsError
+        TooManyError
             If it has more rounds than the agent can have measured since the last report.
         UnavailableError
             If it cannot be stored; it can be sent again.
@@ -168,7 +164,7 @@ class Reports:
         bucket = self._rounds.setdefault(report.gateway, _Bucket(MAX_ROUNDS, now_ns))
         wait_s = bucket.take(len(report.rounds), MAX_ROUNDS, per_s, now_ns)
         if wait_s:
-            raise TooManyReportsError(
+            raise TooManyError(
                 Reason("rounds_too_many", gateway=report.gateway),
                 retry_after_s=max(1, round(wait_s)),
             )

@@ -346,8 +346,8 @@ class Store(Protocol):
     def cordons(self) -> list[Cordon]:
         """Return all cordons."""
 
-    def saved_filters(self, owner: str) -> list[SavedFilter]:
-        """Return the saved filters of a user, by name."""
+    def saved_filters(self, owner: str = "") -> list[SavedFilter]:
+        """Return the saved filters of a user, or all, by owner and name."""
 
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""

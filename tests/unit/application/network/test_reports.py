@@ -14,9 +14,8 @@ from seaway.application.network.reports import (
     MAX_ROUNDS,
     OLDEST_S,
     PER_S,
-    TooManyReportsError,
 )
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError, UnknownError
+from seaway.domain.errors import ConflictError, RejectedError, TooManyError, UnavailableError, UnknownError
 from seaway.probing.rounds import Round, figures
 from tests.unit.application.network.scene import NS_PER_S, Scene, network
 
@@ -154,12 +153,12 @@ async def test_an_agent_brings_no_more_rounds_than_it_can_have_measured(scene: S
     for number in range(1, MAX_ROUNDS // 2000 + 1):
         await scene.reports.take(scene.report(number, *some), "::1")
     more = scene.report(99, *some[:8])
-    with pytest.raises(TooManyReportsError) as caught:
+    with pytest.raises(TooManyError) as caught:
         await scene.reports.take(more, "::1")
     assert (caught.value.retry_after_s, len(scene.link_table.taken)) == (10, 30)  # 2 targets, 2 paths, every 10 s
     scene.clock.advance_s(10)
     await scene.reports.take(more, "::1")
-    with pytest.raises(TooManyReportsError):
+    with pytest.raises(TooManyError):
         await scene.reports.take(scene.report(100), "::1")
 
 
@@ -196,12 +195,12 @@ async def test_an_agent_that_floods_has_to_wait(scene: Scene) -> None:
     for _ in range(MAX_AT_ONCE):
         scene.reports.admit("gw-1")
     for _ in range(3):
-        with pytest.raises(TooManyReportsError) as caught:
+        with pytest.raises(TooManyError) as caught:
             scene.reports.admit("gw-1")
     assert caught.value.retry_after_s == 1
     scene.reports.admit("gw-2")
     scene.clock.advance_s(1)
     for _ in range(int(PER_S)):
         scene.reports.admit("gw-1")
-    with pytest.raises(TooManyReportsError):
+    with pytest.raises(TooManyError):
         scene.reports.admit("gw-1")
