@@ -27,8 +27,21 @@ from seaway.wire.events import event_fields
 MAX_BYTES = 1 << 20
 """Maximum size of the queue of one listener, bytes. A full queue accepts no more events."""
 
-ADMINISTRATIVE = frozenset({"tenant", "queue", "pool", "policy", "orphans_removed"})
-"""Kinds of fleet events that concern other tenants. Names of orphaned workloads contain job IDs."""
+SHARED = frozenset(
+    {
+        "agent",
+        "cluster",
+        "cluster_facts",
+        "cluster_removed",
+        "cordoned",
+        "drained",
+        "network",
+        "path",
+        "rescheduling_halted",
+        "uncordoned",
+    }
+)
+"""Kinds of fleet events that callers of a tenant may see. All others may concern other tenants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class Subscription:
             return event.job_id == self.job_id
         if event.tenant:
             return self.tenant in ("", event.tenant)
-        return not (self.confined and event.kind in ADMINISTRATIVE)
+        return not self.confined or event.kind in SHARED
 
 
 class Listener:

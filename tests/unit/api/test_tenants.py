@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
 
-from seaway.api.hub import Subscription
+from seaway.api.hub import SHARED, Subscription
 from seaway.application.records import Event
 from seaway.domain.queues import Queue
+from seaway.wire.fields import moment
 from tests.unit.api.rig import JOB, Rig
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +43,25 @@ async def test_orphans_are_not_named_to_tenants(rig: Rig, monkeypatch: pytest.Mo
             listed = (await client.get("/api/v1/fleet/clusters")).json()["clusters"]
             assert [each["orphans"] for each in listed] == [names, names]
             assert (await client.get("/api/v1/fleet/clusters/a")).json()["orphans"] == names
-    event = Event(1, "orphans_removed", "a removes sw-x-1", "op")
-    assert not Subscription("default", "", confined=True).wants(event)
-    assert Subscription("", "", confined=False).wants(event)
+
+
+async def test_tenants_see_only_events_of_shared_kinds(rig: Rig) -> None:
+    """A new kind of event is hidden from tenants until it is listed; reservations are shown to their tenant."""
+    for kind in ("orphans_removed", "queue", "pool", "tenant", "policy", "reservation", "a-new-kind"):
+        event = Event(1, kind, "said", "op")
+        assert not Subscription("default", "", confined=True).wants(event)
+        assert Subscription("", "", confined=False).wants(event)
+    assert all(Subscription("default", "", confined=True).wants(Event(1, kind, "said", "op")) for kind in SHARED)
+    table = re.findall(r"^\| (`.*?) \|", Path("docs/events.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(table))) >= SHARED
+    own = rig.clock.now_ns()
+    body = {"starts": moment(own + 60 * 10**9), "ends": moment(own + 120 * 10**9), "tenant": "other", "gpus": 1}
+    async with rig.client("operator") as client:
+        answer = await client.put("/api/v1/reservations/launch", json=body)
+        assert answer.status_code == 200, answer.text
+    for token, seen in (("user", False), ("other", True), ("operator", True)):
+        async with rig.client(token) as client:
+            assert ("launch" in (await client.get("/api/v1/events/history")).text) is seen
 
 
 async def test_everybodys_figures_are_not_for_tenants(rig: Rig) -> None:

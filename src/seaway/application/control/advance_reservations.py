@@ -137,7 +137,8 @@ class AdvanceReservations:
         for each in list(self._names.reservations.values()):
             if now_ns >= each.ends_ns:
                 change = released(each, cordons)
-                change.insert.append(Event(now_ns, "reservation", Reason("reservation_ended", name=each.name), ACTOR))
+                ended = Reason("reservation_ended", name=each.name)
+                change.insert.append(Event(now_ns, "reservation", ended, ACTOR, each.tenant))
                 yield change
             elif each.maintenance and now_ns >= each.starts_ns:
                 reason = each.description or f"maintenance {each.name}"
