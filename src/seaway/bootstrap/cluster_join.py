@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from seaway.application.clusters import ClusterNames
 from seaway.bootstrap import cluster_checks
 from seaway.bootstrap.cluster_checks import RIGHTS_REMEDY, inventory, node_problems
 from seaway.bootstrap.clusters import KUBECONFIGS
-from seaway.bootstrap.data import clusters_driven
+from seaway.bootstrap.data import clusters_driven, write_private
 from seaway.domain.cluster import Cluster
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.reasons import Reason, reason_of, replaced
@@ -224,12 +223,3 @@ def _see(folder: Path) -> tuple[Cluster, tuple[str, ...], str]:
     said = [f"Seaway may not {describe(missing)}; {RIGHTS_REMEDY}"] if missing else []
     said += node_problems(problems)
     return seen, tuple(said), names.uid(seen.name)
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file for the owner only, atomically, since `seaway up` may read the folder."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")  # `seaway up` ignores files that start with a dot
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as writing:
-        writing.write(text)
-    fresh.replace(file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import re
 import secrets
 import tempfile
 import threading
@@ -22,8 +21,9 @@ from seaway.application.access import Access
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.clock import Clock
 from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster
-from seaway.bootstrap.cluster_join import Joined, join, joined, known_names, leave, refuse_karmada, write_private
+from seaway.bootstrap.cluster_join import Joined, join, joined, known_names, leave, refuse_karmada
 from seaway.bootstrap.clusters import Kind, kind_of
+from seaway.bootstrap.data import write_private
 from seaway.bootstrap.settings import ClusterSettings
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnknownError
 from seaway.domain.reasons import Reason, reason_of, replaced
@@ -35,6 +35,9 @@ JOIN_S = 900
 
 MAX_JOINS = 16
 """Maximum number of joins at a time."""
+
+LARGEST_TOKEN = 8 * 1024
+"""Length of a token up to which its expiry is read, characters."""
 
 LARGEST_KUBECONFIG = 256 * 1024
 """Maximum size of a kubeconfig, bytes."""
@@ -297,11 +300,12 @@ class ClusterJoins:
 
     def _examine(self, made: ClusterJoin) -> Findings:
         from seaway.adapters.kubernetes.backends import KubernetesBackends
+        from seaway.adapters.kubernetes.connection.contexts import read_kubeconfig, user_of
 
-        yield from _expiry(made.kubeconfig)
         with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
             file, names = Path(folder) / "kubeconfig", ClusterNames()
             write_private(file, made.kubeconfig)
+            yield from _expiry(user_of(read_kubeconfig(file), made.context))
             try:
                 refuse_karmada(file, made.context, "a file with this kubeconfig")
                 backends = KubernetesBackends(Path(folder), names=names)
@@ -378,13 +382,14 @@ def _require_no_files(user: dict[str, Any], cluster: dict[str, Any]) -> None:
         raise RejectedError(said)
 
 
-def _expiry(kubeconfig: str) -> Findings:
-    """Check the expiry of the token, if it is a JSON web token with one."""
-    found = re.search(r"(?m)^\s*token: ['\"]?[\w-]+\.([\w-]+)\.[\w-]*", kubeconfig)
+def _expiry(user: dict[str, Any]) -> Findings:
+    """Check the expiry of the token of a user, if it is a JSON web token with one."""
+    token = user.get("token")
+    parts = token.split(".") if isinstance(token, str) and len(token) <= LARGEST_TOKEN else []
     try:
-        claims = json.loads(base64.urlsafe_b64decode(found[1] + "=" * (-len(found[1]) % 4))) if found else {}
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         ends = datetime.fromtimestamp(claims["exp"], UTC)
-    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+    except (ValueError, LookupError, TypeError, OverflowError, OSError, RecursionError):
         return
     left = ends - datetime.now(UTC)
     level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < TOKEN_DAYS else Level.OK

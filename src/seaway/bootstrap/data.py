@@ -94,11 +94,11 @@ class DataFolder:
 
     def write_token(self, secret: str) -> None:
         """Store the first token for local commands, for the owner only."""
-        _write_private(self.admin_token, f"{secret}\n")
+        write_private(self.admin_token, f"{secret}\n")
 
     def announce(self, url: str, clusters: str) -> None:
         """Store the address of the server and its kind of clusters for local commands."""
-        _write_private(
+        write_private(
             self.path / SERVER_FILE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n"
         )
 
@@ -116,9 +116,20 @@ def _close_to_others(folder: Path) -> None:
                 path.chmod(path.stat().st_mode & 0o700)
 
 
-def _write_private(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.new")
+def write_private(path: Path, text: str) -> None:
+    """Write a file for the owner only, atomically: after a crash or on a full disk, the old content is there.
+
+    `seaway up` reads folders while others write to them, and ignores files that begin with a dot.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     fresh.replace(path)

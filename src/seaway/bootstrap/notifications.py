@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seaway.bootstrap.data import write_private
 from seaway.domain.errors import RejectedError
 from seaway.domain.notifications import require_address
 
@@ -60,7 +61,9 @@ class NotificationSettings:
     smtp_from: str = ""
     """Address in `From` of e-mails. Required with `smtp_host`."""
     email_domains: str = ""
-    """Domains of addresses that may get e-mails, separated by commas, such as `example.com`. Empty for all."""
+    """Domains of addresses that may get e-mails, separated by commas, such as `example.com`. Required with
+    `smtp_host`, since each user can name addresses.
+    """
 
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
@@ -96,6 +99,7 @@ def notification_errors(settings: NotificationSettings) -> list[RejectedError]:
         ),
         "smtp_port": (f"{settings.smtp_port} is not a port", not 0 < settings.smtp_port <= 65_535),
         "smtp_from": ("is required with smtp_host", bool(settings.smtp_host and not settings.smtp_from)),
+        "email_domains": ("is required with smtp_host", bool(settings.smtp_host and not settings.email_domains)),
         "smtp_password": (
             "a user and a password require each other",
             bool(settings.smtp_user) != bool(settings.smtp_password),
@@ -136,9 +140,8 @@ def encryption_key(settings: NotificationSettings, folder: Path | None) -> bytes
         return read_key(draw_key(), KEY_FILE)
     path = folder / KEY_FILE
     try:
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(f"{draw_key()}\n", encoding="ascii")
+        if not path.exists() or not path.stat().st_size:  # a full disk leaves an empty file
+            write_private(path, f"{draw_key()}\n")
         return read_key(path.read_text(encoding="ascii"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise RejectedError(f"cannot be used: {error}", where=str(path)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -144,4 +143,4 @@ def _siblings(folder: Path) -> list[Path]:
 
 def _stem(name: str) -> str:
     """Return a name without the number at the end."""
-    return re.sub(r"\d+$", "", name)
+    return name.rstrip("0123456789")

@@ -49,7 +49,7 @@ _PREFIXES = re.compile(
     r"^(\(combined from similar events\): |Failed to apply all manifests \(\d+/\d+\): |Error creating: "
     r"|create Pod \S+ in StatefulSet \S+ failed error: )+"
 )
-_POD_NAME = re.compile(r'[\w.-]+ "[^"]*" is forbidden: ')
+_POD_NAME = re.compile(r'(?<![\w.-])[\w.-]+ "[^"]*" is forbidden: ')
 """Generated pod names, which differ in every try. They are removed so that equal reasons have equal texts."""
 
 _NAME = re.compile(r"(?:^|-)sw-([0-9a-z]+)-([0-9]{1,9})(?:-|$)")
