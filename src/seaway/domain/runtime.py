@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -134,16 +135,18 @@ class Volume:
     secret: str = ""
 
     def __post_init__(self) -> None:
-        """Check the paths and names."""
-        if not self.path.startswith("/") or self.path == "/" or ".." in self.path.split("/") or ":" in self.path:
+        """Check the paths and names. Paths are normalised as container runtimes do, so that each has one form."""
+        path = posixpath.normpath(f"/{self.path.lstrip('/')}")
+        if not self.path.startswith("/") or path == "/" or ".." in self.path.split("/") or ":" in self.path:
             raise RejectedError(Reason("use_absolute_path", value=self.path), where="path")
-        path = re.sub("/+", "/", self.path).rstrip("/")
         if reserved := next((each for each in _RESERVED if f"{path}/".startswith(f"{each}/")), ""):
             hint = Reason("use_shm_size") if reserved == "/dev" else ""
             said = also(Reason("path_reserved", path=self.path, reserved=reserved), hint)
             raise RejectedError(said, where="path")
         if self.sub_path.startswith("/") or ".." in self.sub_path.split("/"):
             raise RejectedError(Reason("use_relative_path", value=self.sub_path), where="sub_path")
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "sub_path", posixpath.normpath(self.sub_path) if self.sub_path.strip("/.") else "")
         for field, name in ((self.kind.value, self.name), ("csi.secret", self.secret)):
             if name and not OBJECT_NAME.fullmatch(name):
                 said = Reason("use_object_name", value=name)
@@ -270,7 +273,7 @@ class Runtime:
                 if each.name in names:
                     raise RejectedError(Reason("name_in_use", value=each.name), where=f"{field}[{at}].name")
                 names.add(each.name)
-        paths = [re.sub("/+", "/", each.path).rstrip("/") for each in self.volumes]
+        paths = [each.path for each in self.volumes]
         if self.workdir and WORKDIR in paths:
             said = Reason("path_is_workdir", path=WORKDIR)
             raise RejectedError(said, where=f"volumes[{paths.index(WORKDIR)}].path")

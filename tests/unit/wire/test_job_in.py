@@ -234,6 +234,15 @@ def test_restarts_in_place_agree_with_the_template(restarts: bool, given: dict[s
         ({"volumes": ["a:/data/../../etc"]}, "volumes[0].path"),
         ({"volumes": ["a:/dev/shm"]}, "volumes[0].path"),
         ({"volumes": ["config_map=a:/etc/ld.so.preload"]}, "volumes[0].path"),
+        ({"volumes": ["config_map=a:/etc/./ld.so.preload"]}, "volumes[0].path"),
+        ({"volumes": ["a:/./dev"]}, "volumes[0].path"),
+        ({"volumes": ["a:/.//proc"]}, "volumes[0].path"),
+        ({"volumes": ["a://sys"]}, "volumes[0].path"),
+        ({"volumes": ["a:/usr/local/./vgpu"]}, "volumes[0].path"),
+        ({"volumes": ["a:/run/./seaway"]}, "volumes[0].path"),
+        ({"volumes": ["a:/."]}, "volumes[0].path"),
+        ({"volumes": ["a:/./"]}, "volumes[0].path"),
+        ({"volumes": ["a:/data", "b:/./data"]}, "volumes[1].path"),
         ({"volumes": ["../other/claim:/data"]}, "volumes[0].claim"),
         ({"volumes": [{"path": "/data", "claim": "a", "sub_path": "../b"}]}, "volumes[0].sub_path"),
         ({"run": {"env_from_secret": {"TOKEN": "hf"}}}, "run.env_from_secret.TOKEN"),
@@ -247,6 +256,13 @@ def test_a_volume_that_cannot_be_is_refused(given: dict[str, object], where: str
     with pytest.raises(RejectedError) as error:
         read_value(JobIn, {"name": "a", **given}).spec()
     assert error.value.where == where
+
+
+def test_paths_of_volumes_have_one_form() -> None:
+    """Manifests have the path that container runtimes use, so that no other form of it is possible."""
+    volume = {"path": "//data/./sets//", "claim": "a", "sub_path": "./b/./c"}
+    (read,) = read_value(JobIn, {"name": "a", "volumes": [volume]}).spec("default").runtime.volumes
+    assert (read.path, read.sub_path) == ("/data/sets", "b/c")
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,9 @@ def forbidden_variables(spec: JobSpec) -> Iterator[RejectedError]:
                 if why := _why(name):
                     said = Reason("variable_forbidden", name=name, cause=why)
                     yield RejectedError(said, where=f"{where}.{field}")
+    for name, _ in spec.array.matrix if spec.array else ():
+        if why := _why(name):
+            yield RejectedError(Reason("variable_forbidden", name=name, cause=why), where="matrix")
 
 
 def _why(name: str) -> str:

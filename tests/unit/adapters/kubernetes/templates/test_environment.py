@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, problems, render
 from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
+from seaway.domain.arrays import TaskArray
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.runtime import Run
@@ -128,6 +130,8 @@ def test_each_such_variable_is_named() -> None:
     """One error names all such variables of a job."""
     found = problems(deployment(run=run(*GUARDED)).spec, options())
     assert [each.message.split("'")[1] for each in found] == GUARDED
+    matrix = replace(deployment().spec, array=TaskArray("0", matrix=(("CUDA_DISABLE_CONTROL", ("true",)),)))
+    assert [each.where for each in problems(matrix, options())] == ["matrix"]
 
 
 @every
