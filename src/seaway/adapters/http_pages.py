@@ -10,12 +10,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seaway.application.ports.traffic import NoPage, Page
 from seaway.domain.errors import RejectedError
+from seaway.domain.public_addresses import is_public, reached
 
 MAX_BYTES = 4 << 20
 """Maximum size of a page in bytes, over twice the size of node-exporter's page on a node with 1,000 interfaces."""
@@ -66,25 +67,13 @@ class AddressPolicy:
     def allows(self, address: str) -> bool:
         """Report whether connections to an IP address are allowed; False for other texts."""
         try:
-            found = _reached(ip_address(address))
+            found = ip_address(address)
         except ValueError:
             return False
         if self._networks:
-            return any(found in each for each in self._networks)
-        return found.is_global and not found.is_multicast
-
-
-NAT64 = ip_network("64:ff9b::/96")
-"""IPv6 addresses that a gateway translates to the IPv4 address in their last 32 bits (RFC 6052, section 2.1)."""
-
-
-def _reached(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that an IPv6 address leads to, or else the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address in NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
+            *_, end = reached(found)
+            return any(end in each for each in self._networks)
+        return is_public(found)
 
 
 def _refusal(host: str) -> str:

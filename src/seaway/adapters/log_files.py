@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -61,7 +62,7 @@ class LogFiles:
                 .decode("utf-8", "replace")
                 .split("\n")
             )
-        except (OSError, EOFError):
+        except (OSError, EOFError, zlib.error):
             return None
 
     def drop(self, job_id: str) -> None:

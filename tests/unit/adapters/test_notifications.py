@@ -22,13 +22,14 @@ from typing import Any, ClassVar
 import pytest
 
 from seaway.adapters.notifications.channels import NetworkChannels
-from seaway.adapters.notifications.guard import Guard, is_public
+from seaway.adapters.notifications.guard import Guard
 from seaway.adapters.notifications.mail import SmtpServer
 from seaway.adapters.notifications.vault import AesVault, read_key
 from seaway.application.ports.channels import Message, Result
 from seaway.application.ports.clock import SystemClock
 from seaway.domain.errors import RejectedError
 from seaway.domain.notifications import Channel
+from seaway.domain.public_addresses import is_public
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 PATIENCE_S = 60
@@ -243,7 +244,8 @@ def test_the_checked_address_is_the_one_of_the_connection(monkeypatch: pytest.Mo
     assert (asked, connected) == (["rebinding.example.com"], ["93.184.215.14"])
     assert "cannot connect" in result.error
     (result,) = tried(message(url="https://rebinding.example.com/", secret=SECRET), guard=Guard())
-    assert (result.final, "127.0.0.1" in result.error, connected) == (True, True, ["93.184.215.14"])
+    assert (result.final, "not public" in result.error, connected) == (True, True, ["93.184.215.14"])
+    assert "127.0.0.1" not in result.error  # names of internal hosts have the same text as unknown ones
 
 
 @pytest.mark.parametrize(
@@ -262,6 +264,10 @@ def test_the_checked_address_is_the_one_of_the_connection(monkeypatch: pytest.Mo
         ("2002:0a00:0001::1", False),
         ("64:ff9b::a00:1", False),
         ("64:ff9b::808:808", True),
+        ("64:ff9b:1::808:808", False),
+        ("64:ff9b:1::7f00:1", False),
+        ("::127.0.0.1", False),
+        ("fec0::1", False),
     ],
 )
 def test_public_addresses(address: str, public: bool) -> None:
@@ -290,7 +296,7 @@ def test_an_email_has_the_facts_of_the_job() -> None:
 def test_an_email_is_never_sent_in_clear_if_tls_is_required() -> None:
     """A server without STARTTLS gets nothing."""
     with mail_server() as port:
-        smtp = SmtpServer("127.0.0.1", port, "seaway@example.com")
+        smtp = SmtpServer("127.0.0.1", port, "seaway@example.com", domains=("example.com",))
         (result,) = tried(message(Channel.EMAIL, addresses=("ada@example.com",)), smtp=smtp)
     assert ("STARTTLS" in result.error, MailServer.mails) == (True, [])
 
@@ -298,7 +304,7 @@ def test_an_email_is_never_sent_in_clear_if_tls_is_required() -> None:
 def test_receivers_without_answers_delay_no_others() -> None:
     """While an SMTP server and webhooks hang, another webhook has its message."""
     with hung_server() as hung, receiving() as receiver:
-        smtp = SmtpServer("127.0.0.1", hung, "seaway@example.com", "none", timeout_s=4)
+        smtp = SmtpServer("127.0.0.1", hung, "seaway@example.com", "none", domains=("example.com",), timeout_s=4)
         mails = [message(Channel.EMAIL, addresses=("ada@example.com",)) for _ in range(6)]
         unanswered = [message(url=f"http://127.0.0.1:{hung}/", secret=SECRET) for _ in range(6)]
         well = message(url=f"http://127.0.0.1:{receiver.port}/", secret=SECRET)

@@ -9,28 +9,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from seaway.domain.errors import ForbiddenError
+from seaway.domain.public_addresses import is_public
 
 IpNetwork = IPv4Network | IPv6Network
-
-NAT64 = IPv6Network("64:ff9b::/96")
-"""RFC 6052: the last 32 bits are an IPv4 address."""
-
-
-def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Report whether an address is of the public internet, also one that contains an IPv4 address."""
-    if not address.is_global or address.is_multicast:
-        return False
-    if isinstance(address, IPv6Address):
-        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-        if address in NAT64:
-            inner.append(IPv4Address(int(address) & 0xFFFF_FFFF))
-        return all(is_public(each) for each in inner if each is not None)
-    return True
 
 
 class Guard:
@@ -57,9 +43,12 @@ class Guard:
         read = ip_address(address.partition("%")[0])
         if host.lower() in self._hosts or is_public(read) or any(read in each for each in self._networks):
             return
-        what = host if host == address else f"{host} has the address {address}, which"
-        text = f"{what} is not public; an operator can allow it in [notifications] allowed_hosts"
-        raise ForbiddenError(text)
+        raise ForbiddenError(not_allowed(host))
+
+
+def not_allowed(host: str) -> str:
+    """Return why a host is not used. Unknown hosts have the same text, so that it reveals no names of internal ones."""
+    return f"{host} is unknown or not public; an operator can allow it in [notifications] allowed_hosts"
 
 
 class GuardedResolver(AbstractResolver):
@@ -76,10 +65,15 @@ class GuardedResolver(AbstractResolver):
         Raises
         ------
         ForbiddenError
-            If one of them is not allowed.
+            If the host is unknown, or one of its addresses is not allowed.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        try:
+            found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_AGAIN:
+                raise
+            raise ForbiddenError(not_allowed(host)) from None
         answers: list[ResolveResult] = []
         for kind, _, proto, _, (address, *_) in found:
             text = str(address)

@@ -38,7 +38,7 @@ class SmtpServer:
     user, password
         Credentials; empty for none.
     domains
-        Domains of addresses that may get e-mails; empty for all.
+        Domains of addresses that may get e-mails; empty for none.
     """
 
     host: str
@@ -54,8 +54,10 @@ class SmtpServer:
         """Return why no e-mail can be sent to an address; empty if it can."""
         if not self.host:
             return "no e-mail can be sent: an operator has to set smtp_host in [notifications]"
+        if not self.domains:
+            return "no e-mail can be sent: an operator has to set email_domains in [notifications]"
         domain = address.rpartition("@")[2].lower()
-        if self.domains and domain not in self.domains:
+        if domain not in self.domains:
             return f"e-mails are sent to {', '.join(self.domains)} only"
         return ""
 

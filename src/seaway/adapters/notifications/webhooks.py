@@ -125,7 +125,9 @@ def _failure(error: Exception) -> Result:
         return Result(str(cause), final=True)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return Result(f"its certificate is not valid: {cause.verify_message}")
-    said = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    if isinstance(cause, aiohttp.http_exceptions.HttpProcessingError | aiohttp.ClientPayloadError):
+        return Result("its answer is not valid HTTP")  # the text of the error has parts of the answer
+    said = " ".join((getattr(cause, "strerror", None) or str(cause) or type(cause).__name__).split())
     return Result(f"cannot connect: {said}" if isinstance(error, aiohttp.ClientConnectorError) else said)
 
 
