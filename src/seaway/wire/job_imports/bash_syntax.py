@@ -34,7 +34,7 @@ ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts", "unset", "let"
 PATHS = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR", "CONDA_PREFIX", "VIRTUAL_ENV"})
 """Variables with the absolute path of a folder or program."""
 
-_PRINTS_PATH = re.compile(r"[$`(]+\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b")
+_PRINTS_PATH = re.compile(r"[$`(]\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b")
 
 DEEPEST = 8
 """Maximum number of variables that refer to each other."""
@@ -210,7 +210,7 @@ class Script:
         if node.type == "command_substitution":
             return (
                 "/"
-                if re.match(r"[$`(]+\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b", self.source(node))
+                if re.match(r"[$`(]\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b", self.source(node))
                 else ""
             )
         match = re.match(r"\$(?:(\w+)|\{(\w+)(?:\[[@*0]\])?(?:\}|:?-(.*)\}))", self.source(node), re.DOTALL)
