@@ -15,6 +15,7 @@ from seaway.domain.amounts import (
     GPUS,
     JOBS,
     Amounts,
+    counts_in,
     exceeded,
     figure_text,
     model_resource,
@@ -24,6 +25,7 @@ from seaway.domain.amounts import (
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.deployment import ADDRESS
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.gpu_models import covered, unknown_model
 from seaway.domain.job import NO_DATA, OTHER_COPY, Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
@@ -32,7 +34,6 @@ from seaway.domain.notifications import Notify
 from seaway.domain.queues import path_of
 from seaway.domain.reasons import Reason, also, either
 from seaway.domain.runtime import secrets_of
-from seaway.domain.units import LARGEST
 from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import (
     MAX_LINKS_NAMED,
@@ -80,6 +81,7 @@ class Admission:
         self._lock = threading.Lock()
         self._make = -1
         self._empty: Snapshot | None = None
+        self._models: set[str] | None = None  # of the fleet, once all clusters have reported
         self._gateways: frozenset[str] = frozenset()
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
@@ -179,6 +181,7 @@ class Admission:
         for at, each in enumerate(spec.notify):
             problems += _rejected(self._notify_obstacle(spec.tenant, each), f"notify[{at}].to")
         problems += self._unknown_places(spec)
+        problems += self._unknown_models(spec)
         return problems
 
     def _lacking_archive(self, spec: JobSpec) -> str:
@@ -198,14 +201,28 @@ class Admission:
             for name in sorted(clusters.difference(known))[:MAX_REPORTED]:
                 yield _unknown("cluster", name, known, where="placement.clusters")
 
+    def _unknown_models(self, spec: JobSpec) -> Iterator[RejectedError]:
+        """Yield an error for each field with models of which the fleet has none, once all clusters have reported."""
+        rules = spec.demand.devices
+        for field, names in (("gpu_model", rules.models), ("gpu_use_types", rules.use_types)):
+            if names and self._models is not None and not covered(names, self._models):
+                yield RejectedError(unknown_model(", ".join(sorted(names)), self._models), where=f"resources.{field}")
+
     def _beyond_limits(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
         requested = {**requested_amounts(spec.demand, 1 if spec.starts_in_part else spec.replicas), JOBS: 1}
-        models = {model_resource(model) for model in spec.demand.devices.models}
+        models = sorted(model_resource(model) for model in spec.demand.devices.models)
         for where, holder, key, limit in _limits(spec, names):
             beyond = exceeded(requested, limit)
-            if models and all(requested.get(GPUS, 0) > limit.get(model, LARGEST) for model in models):
-                beyond = sorted({*beyond, min(models)})
+            small = [
+                next(
+                    (name for name, most in limit.items() if requested.get(GPUS, 0) > most and counts_in(each, name)),
+                    "",
+                )
+                for each in models
+            ]
+            if small and all(small):
+                beyond = sorted({*beyond, small[0]})
             use = self._controller.live.tree.use_lately(key) if key else None
             for name in beyond:
                 most = limit[name]
@@ -229,6 +246,8 @@ class Admission:
             reported = fleet.fleet()
             self._gateways = frozenset(gateway.name for gateway in reported.gateways)
             self._empty = Snapshot(_at_its_best(reported, fleet.surveyed)) if reported.clusters else None
+            unseen = any(each.cluster is None for each in fleet.clusters.values())
+            self._models = None if unseen or self._empty is None else {each.model for each in self._empty.devices}
             self._verdicts.clear()
             self._make = fleet.make
 

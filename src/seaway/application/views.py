@@ -177,10 +177,17 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """Totals of the devices of one model."""
+    """Totals of the devices of one model.
+
+    Attributes
+    ----------
+    free
+        Number of devices that accept jobs and that no job uses.
+    """
 
     model: str
     devices: int
+    free: int
     memory_mib: Amount
     core_milli: Amount
 

@@ -3,7 +3,7 @@
 An amount maps names of resources to integers:
 
 - ``gpus``: GPUs, thousandths. A slice counts as its larger share of cores and memory.
-- ``gpus/MODEL``: the same, of one product name.
+- ``gpus/MODEL``: the same, of one product in what jobs hold; in quotas, of all products that the name covers.
 - ``gpu_cores``: reserved GPU cores, thousandths of a device.
 - ``gpu_memory``: GPU memory, MiB.
 - ``cpu``: CPU, thousandths of a core.
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import covers, most_specific
 from seaway.domain.job import Demand
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.domain.reasons import Reason
@@ -61,8 +62,85 @@ _PARSERS: dict[str, Callable[..., int]] = {
 
 
 def model_resource(model: str) -> str:
-    """Return the name of the resource that counts the GPUs of a model. Case is ignored, as in a job's `gpu_model`."""
+    """Return the name of the resource that counts the GPUs of a model. Case is ignored."""
     return MODEL_PREFIX + model.casefold()
+
+
+@lru_cache(maxsize=1 << 16)  # quotas and products are few
+def counts_in(resource: str, quota: str) -> bool:
+    """Report whether amounts of a resource count in a quota: it is the same, or of a product that the quota covers."""
+    if resource == quota:
+        return True
+    both = resource.startswith(MODEL_PREFIX) and quota.startswith(MODEL_PREFIX)
+    return both and covers(quota.removeprefix(MODEL_PREFIX), resource.removeprefix(MODEL_PREFIX))
+
+
+def amount_of(amounts: Amounts, quota: str) -> int:
+    """Return what amounts count in a quota. GPUs of a model are those of all products that its name covers."""
+    if not quota.startswith(MODEL_PREFIX):
+        return amounts.get(quota, 0)
+    return sum([amount for name, amount in amounts.items() if counts_in(name, quota)])
+
+
+def counts_any(amounts: Amounts, quota: str) -> bool:
+    """Report whether any of some amounts counts in a quota, also if it is 0."""
+    return quota in amounts or (quota.startswith(MODEL_PREFIX) and any(counts_in(name, quota) for name in amounts))
+
+
+def in_quotas(amounts: Amounts, quotas: Iterable[str]) -> dict[str, int]:
+    """Return amounts with the names of quotas.
+
+    A product that some of these names cover counts under each of them instead of its own name. Others stay as they are.
+    """
+    names = [name for name in quotas if name.startswith(MODEL_PREFIX)]
+    own = {name: amount for name, amount in amounts.items() if not any(counts_in(name, each) for each in names)}
+    return {**own, **{each: amount for each in names if (amount := amount_of(amounts, each))}}
+
+
+def bound_of(amounts: Amounts, quota: str) -> int:
+    """Return what a guarantee or limit has of a quota. Names of models that others of it cover count once."""
+    if not quota.startswith(MODEL_PREFIX):
+        return amounts.get(quota, 0)
+    return _without_overlap({name: amount for name, amount in amounts.items() if counts_in(name, quota)})
+
+
+def _without_overlap(of_models: Amounts) -> int:
+    """Return the sum over names of models; of names that others cover, only what they have beyond these."""
+    inner = {name for name in of_models if any(_is_below(name, each) for each in of_models)}
+    return sum(
+        max(of_models[each], sum(of_models[name] for name in inner if counts_in(name, each)))
+        for each in of_models.keys() - inner
+    )
+
+
+def _is_below(name: str, other: str) -> bool:
+    """Report whether a name of models counts in another one; of two that mean the same, the later one does."""
+    return name != other and counts_in(name, other) and (other < name or not counts_in(other, name))
+
+
+class ModelWeights:
+    """Weights of GPU models in shares: that of the most specific name that covers a product, 1 without any.
+
+    Parameters
+    ----------
+    given
+        Weights by the resource of the name.
+    """
+
+    def __init__(self, given: Mapping[str, float]) -> None:
+        self._given = {name.removeprefix(MODEL_PREFIX): weight for name, weight in given.items()}
+        self._known: dict[str, float] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._given)
+
+    def of(self, resource: str) -> float:
+        """Return the weight of a resource; 1 for one that is not of a model."""
+        weight = self._known.get(resource)
+        if weight is None:
+            name = resource.startswith(MODEL_PREFIX) and most_specific(self._given, resource.removeprefix(MODEL_PREFIX))
+            weight = self._known[resource] = self._given[name] if name else 1.0
+        return weight
 
 
 def parse_amounts(given: Mapping[str, object], *, where: str = "") -> dict[str, int]:
@@ -191,13 +269,13 @@ def total_of(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def gpus_of_models(amounts: Amounts) -> int:
-    """Return the sum of the GPUs of single models, thousandths."""
-    return sum(amount for name, amount in amounts.items() if name.startswith(MODEL_PREFIX))
+    """Return the sum of the GPUs of single models in a guarantee or limit, thousandths."""
+    return _without_overlap({name: amount for name, amount in amounts.items() if name.startswith(MODEL_PREFIX)})
 
 
 def exceeded(amounts: Amounts, limit: Amounts) -> list[str]:
     """Return the resources of which `amounts` has more than `limit`, in alphabetical order."""
-    return sorted(name for name, most in limit.items() if amounts.get(name, 0) > most)
+    return sorted(name for name, most in limit.items() if bound_of(amounts, name) > most)
 
 
 def requested_amounts(demand: Demand, replicas: int) -> dict[str, int]:
@@ -287,7 +365,7 @@ def require_bounds(guarantee: Amounts, limit: Amounts, where: str = "") -> None:
         raise RejectedError(
             Reason(
                 "guarantee_beyond_limit",
-                guarantee=resource_text(name, guarantee[name]),
+                guarantee=resource_text(name, bound_of(guarantee, name)),
                 limit=resource_text(name, limit[name]),
             ),
             where=f"{where}guarantee.{name}",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import asin, cos, isfinite, radians, sin, sqrt
 
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import covers, most_specific
 from seaway.domain.node import Node
 from seaway.domain.reasons import Reason
 
@@ -90,7 +89,7 @@ class Facts:
     hardware
         Special hardware, such as ``nvlink`` or ``rdma``; an empty set is known to have none.
     prices
-        Price of a GPU for an hour, in millionths of the currency's unit, by a part of the model's name in any case.
+        Price of a GPU for an hour, in millionths of the currency's unit, by a name that covers the model.
         Numbers in it are whole. The longest match applies, and `ALL_MODELS` to all other models.
     spot_prices
         The same for spot nodes. A spot node without a spot price has the normal price.
@@ -160,16 +159,13 @@ NO_FACTS = Facts()
 """The value for clusters of which nothing is known."""
 
 
-@lru_cache(maxsize=4096)
 def names_model(name: str, model: str) -> bool:
-    """Report whether a name is a part of a model's name, with whole numbers: ``A10`` is not a part of ``A100``."""
-    before, after = ("(?<![0-9])" if name[:1].isdigit() else ""), ("(?![0-9])" if name[-1:].isdigit() else "")
-    return name == ALL_MODELS or re.search(f"{before}{re.escape(name)}{after}", model, re.IGNORECASE) is not None
+    """Report whether the name of a price covers a product, see `seaway.domain.gpu_models.covers`."""
+    return name == ALL_MODELS or covers(name, model)
 
 
 def _name_of(prices: Mapping[str, int], model: str) -> str | None:
-    matching = [name for name in prices if names_model(name, model)]
-    return max(matching, key=lambda name: (name != ALL_MODELS, len(name)), default=None)
+    return most_specific(prices, model) or (ALL_MODELS if ALL_MODELS in prices else None)
 
 
 def _prices_over(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

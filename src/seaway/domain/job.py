@@ -102,10 +102,9 @@ class DeviceRules:
     Attributes
     ----------
     models
-        Allowed product names, compared whole and without case; empty allows any.
+        Names of allowed models, see `seaway.domain.gpu_models.covers`; empty allows any.
     use_types, avoid_types
-        Allowed and excluded parts of product names, compared without case (HAMi's use-gputype and
-        nouse-gputype).
+        Names of allowed and excluded models (HAMi's use-gputype and nouse-gputype).
     use_uuids, avoid_uuids
         Allowed and excluded devices.
     vendors
@@ -121,6 +120,8 @@ class DeviceRules:
     slice_nodes
         Number of nodes of allowed multi-host TPU slices, which the job takes whole; 1 for none. Devices outside of such
         slices are always allowed. Users cannot set it: a `Job` derives it.
+    excluded
+        Products that it may not use now, case-folded and whole. Users cannot set it: limits of models do.
     """
 
     models: frozenset[str] = frozenset()
@@ -134,6 +135,7 @@ class DeviceRules:
     exclusive: bool = False
     topology: GpuTopology = GpuTopology.ANY
     slice_nodes: int = 1
+    excluded: frozenset[str] = frozenset()
 
     @property
     def of_tpus(self) -> bool:

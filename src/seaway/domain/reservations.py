@@ -29,7 +29,7 @@ class AdvanceReservation:
     gpus
         Number of whole GPUs; 0 for all that `clusters` or `nodes` have.
     gpu_model
-        Product name of the GPUs; empty for any.
+        Name of their model, such as A100; empty for any.
     clusters
         Clusters; empty for all.
     nodes

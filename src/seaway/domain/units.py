@@ -314,7 +314,6 @@ FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "max_microprice": ("max_price_per_gpu_hour", str),
     "node_labels": ("node_labels", str),
     "models": ("gpu_model", str),
-    "vendors": ("gpu_vendor", str),
     "modes": ("gpu_mode", str),
     "use_types": ("gpu_use_types", str),
     "avoid_types": ("gpu_avoid_types", str),

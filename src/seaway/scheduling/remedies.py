@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from seaway.domain.device import Device, mig_figures
+from seaway.domain.gpu_models import NVIDIA, maker
 from seaway.domain.job import Demand, GpuTopology, Job
 from seaway.domain.network import NO_NEED, Link
 
@@ -28,7 +29,6 @@ SETS = (
     ("cluster_labels", "nodes"),
     ("node_labels", "nodes"),
     ("models", "devices"),
-    ("vendors", "devices"),
     ("modes", "devices"),
     ("use_types", "devices"),
     ("avoid_types", "devices"),
@@ -36,6 +36,8 @@ SETS = (
     ("avoid_uuids", "devices"),
 )
 """Fields of a demand that restrict its placement, each with the rules that contain it. A remedy removes a whole field.
+
+A vendor stays: what runs on cards of one vendor does not run on those of another one.
 
 Clusters are not included, because they may be those of the queue's pool, which a job cannot change.
 """
@@ -236,7 +238,8 @@ def _other_profile(demand: Demand, devices: Iterable[Device]) -> _OfDemand:
     names = (asked, *sorted((name for name in known - {asked} if any(mig_figures(name))), key=distance), "")
 
     def changed(before: Demand, value: int) -> Demand:
-        return replace(before, request=replace(before.request, mig=names[value]))
+        kept = before if names[value] else _of_vendor(before, NVIDIA)
+        return replace(kept, request=replace(kept.request, mig=names[value]))
 
     return _OfDemand("mig", 0, range(1, len(names)), changed, names)
 
@@ -277,8 +280,18 @@ def _wider(demand: Demand, field: str, rules: str) -> _OfDemand:
     """Return the change that removes a restriction of the placement."""
 
     def changed(before: Demand, _: int) -> Demand:
+        if field in ("models", "use_types"):
+            before = _of_vendor(before, maker(getattr(before.devices, field)))
         retained = getattr(before, rules)
         return replace(before, **{rules: replace(retained, **{field: type(getattr(retained, field))()})})
 
     named = len(getattr(getattr(demand, rules), field))
     return _OfDemand(field, named, (0,) if named else (), changed)
+
+
+def _of_vendor(demand: Demand, vendor: str) -> Demand:
+    """Return a demand for devices of a vendor, if it is known and the demand names none."""
+    rules = demand.devices
+    return (
+        replace(demand, devices=replace(rules, vendors=frozenset({vendor}))) if vendor and not rules.vendors else demand
+    )

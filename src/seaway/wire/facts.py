@@ -73,7 +73,7 @@ Prices = Annotated[
     Field(max_length=MAX_PRICES),
     BeforeValidator(_by_model, json_schema_input_type=Price | dict[Reference, Price]),
 ]
-"""Prices by a part of a model's name; a single price applies to all models."""
+"""Prices by the name of models; a single price applies to all models."""
 
 
 class LocationIn(Incoming):
@@ -101,8 +101,8 @@ class FactsIn(Incoming):
     hardware: OneOrMore | None = None
     """Special hardware, for jobs that request it; an empty list states that the cluster has none."""
     price_per_gpu_hour: Prices = no_pairs()
-    """Price of a GPU per hour by a part of its model's name with whole numbers, such as `A100`. The longest match
-    applies, and `*` to all other models."""
+    """Price of a GPU per hour by a name that covers its model, such as `A100`. The longest name applies, and `*` to
+    all other models."""
     spot_price_per_gpu_hour: Prices = no_pairs()
     """The same for spot nodes. A spot node without a spot price has the normal price."""
     labels: Labels = no_pairs()
@@ -241,7 +241,7 @@ class FactsOut(Shown):
     hardware: list[str] | None
     """Null if unknown; empty if the cluster has none."""
     price_per_gpu_hour: dict[str, str]
-    """Exact price per GPU and hour by a part of the model's name, in units of the currency; empty if unknown."""
+    """Exact price per GPU and hour by a name that covers the model, in units of the currency; empty if unknown."""
     spot_price_per_gpu_hour: dict[str, str]
     labels: dict[str, str]
 

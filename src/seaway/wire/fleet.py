@@ -231,6 +231,8 @@ class ModelOut(Shown):
 
     model: str
     devices: int
+    free: int = 0
+    """Devices that accept jobs and that no job uses."""
     memory_mib: AmountOut
     core_milli: AmountOut
 

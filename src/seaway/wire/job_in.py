@@ -95,13 +95,13 @@ class ResourcesIn(Incoming):
     mig: MigName = ""
     """MIG profile of each instance, such as 3g.40gb, instead of memory and cores; `gpus` is the number of instances."""
     gpu_model: OneOrMore = no_entries()
-    """Accepted product names, complete and case-insensitive. Default: any."""
+    """Accepted models, by names such as A100 that cover products. Default: any."""
     gpu_vendor: OneOrMore = no_entries()
     """Accepted vendors, such as NVIDIA. Default: any."""
     gpu_use_types: References = no_entries()
-    """Substrings of product names. The device's name must contain one of them."""
+    """Names of models, of which one must cover the device, as in `gpu_model`."""
     gpu_avoid_types: References = no_entries()
-    """Substrings of product names. The device's name must contain none of them."""
+    """Names of models that must not cover the device."""
     gpu_uuids: References = no_entries()
     """UUIDs of the only devices to use."""
     gpu_avoid_uuids: References = no_entries()

@@ -30,7 +30,7 @@ class ReservationIn(Incoming):
     gpus: int = Field(default=0, ge=0, le=LARGEST)
     """Number of whole GPUs; 0 for all of `clusters` or `nodes`."""
     gpu_model: Line = ""
-    """Product name of the GPUs; empty for any."""
+    """Name of a GPU model, such as A100; empty for any."""
     clusters: References = no_entries()
     """Clusters; empty for all."""
     nodes: References = no_entries()

@@ -38,7 +38,8 @@ def test_the_most_specific_price_applies() -> None:
     [
         ("A10", "NVIDIA A10", True),
         ("A10", "NVIDIA A100-SXM4-80GB", False),
-        ("V100", "V100M32", True),
+        ("V100", "Tesla V100-SXM2-32GB", True),
+        ("V100", "V100M32", False),
         ("L4", "NVIDIA L40S", False),
         ("00", "NVIDIA A100", False),
         ("a100-sxm4", "NVIDIA A100-SXM4-80GB", True),

@@ -59,7 +59,9 @@ def test_closed_device_rejects_slices(closed: dict[str, bool]) -> None:
         ({"avoid_types": ["A100"]}, TYPE),
         ({"avoid_types": ["H100"]}, FITS),
         ({"models": {"nvidia a100-sxm4-80gb"}}, FITS),
-        ({"models": {"A100"}}, TYPE),
+        ({"models": {"A100"}}, FITS),
+        ({"models": {"A1000", "A10"}}, TYPE),
+        ({"excluded": frozenset({"nvidia a100-sxm4-80gb"})}, TYPE),
         ({"vendors": {"NVIDIA"}}, FITS),
         ({"vendors": {"Ascend"}}, TYPE),
         ({"modes": {DeviceMode.HAMI_CORE}}, FITS),
@@ -67,7 +69,7 @@ def test_closed_device_rejects_slices(closed: dict[str, bool]) -> None:
     ],
 )
 def test_device_kind(rules: dict[str, Any], reason: str) -> None:
-    """Types match a part of the product name and models all of it, both without case."""
+    """Names of types and models cover products, without case; excluded products match as a whole."""
     assert refusal(gpu(), job(gpus=1, **rules)) == reason
 
 

@@ -281,6 +281,28 @@ def test_nearest_candidate_is_empty_when_no_change_helps() -> None:
     assert combined_remedies(snapshot, job(gpus=2), PROFILE, admits) == ()
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"use_types": ["RTX2080TI"]},
+        {"models": {"A100-80GB-PCIE"}},
+        {"mig": "1g.5gb"},
+        {"vendors": {"NVIDIA"}},
+        {"vendors": {"NVIDIA"}, "models": {"A100"}},
+        {"vendors": {"NVIDIA"}, "use_types": ["H100"], "gpu_memory_mib": 40_000},
+    ],
+)
+def test_no_remedy_changes_the_vendor(asked: dict[str, Any]) -> None:
+    """A job for NVIDIA cards is offered no AMD card, also where only the model or a MIG profile says whose it needs."""
+    amd = node(gpu(vendor="AMD", model="AMD Instinct MI300X", uuid="amd"), name="amd")
+    assert combined_remedies(snapshot_of(amd), job(gpus=1, **asked), PROFILE, admits) == ()
+    assert not explained(snapshot_of(amd), job(gpus=1, **asked), PROFILE).remedies
+    small = gpu(vendor="NVIDIA", model="Tesla T4", memory_mib=15_360, uuid="t4")
+    both = snapshot_of(amd, node(small, name="nvidia"))
+    found = explained(both, job(gpus=1, **asked), PROFILE).remedies
+    assert {each.node for each in found} <= {"nvidia"}
+
+
 def test_job_that_fits_gets_no_remedy() -> None:
     """Only infeasible jobs have remedies."""
     reported = explained(snapshot_of(node(gpu()), node()), job(gpus=1), PROFILE)

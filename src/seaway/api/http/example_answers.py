@@ -328,6 +328,7 @@ ANSWERS: dict[str, Any] = {
             {
                 "model": "NVIDIA A100-SXM4-80GB",
                 "devices": 12,
+                "free": 11,
                 "memory_mib": _amount(983_040, 22_888),
                 "core_milli": _amount(12_000, 300),
             }

@@ -21,6 +21,7 @@ from seaway.application.records import Attempt, Cordon, Event
 from seaway.application.views import ClusterState, ReservationView
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import covered, covers, unknown_model
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.reasons import Reason
@@ -120,6 +121,7 @@ class AdvanceReservations:
             )
         )
         found = {device.uuid for *_, device in self._suitable(reservation)}
+        self._require_model(reservation)
         if not (reservation.gpus or reservation.maintenance) and found & taken:
             said = Reason("reserved_by_others", found=len(found), taken=len(found & taken))
             raise RejectedError(said, where="nodes" if reservation.nodes else "clusters")
@@ -129,6 +131,12 @@ class AdvanceReservations:
             code = "gpus_taken" if found & taken else "gpus_too_few"
             params = {"taken": len(found & taken)} if found & taken else {}
             raise RejectedError(Reason(code, wanted=reservation.gpus, gpus=have, **params), where="gpus")
+
+    def _require_model(self, reservation: AdvanceReservation) -> None:
+        clusters = [each.cluster for each in self._fleet.clusters.values()]
+        products = {device.model for each in clusters if each for node in each.nodes for device in node.devices}
+        if (model := reservation.gpu_model) and None not in clusters and not covered([model], products):
+            raise RejectedError(unknown_model(model, products), where="gpu_model")
 
     def due(self) -> Iterator[Change]:
         """Yield the changes that remove reservations whose end has come, and that begin and end maintenance."""
@@ -209,7 +217,7 @@ class AdvanceReservations:
 
     def _suitable(self, reservation: AdvanceReservation) -> Iterator[tuple[str, str, Device]]:
         """Yield the healthy devices that a reservation may use, with cluster and node."""
-        model, places = reservation.gpu_model.casefold(), reservation.places
+        model, places = reservation.gpu_model, reservation.places
         for live in self._fleet.clusters.values():
             if live.cluster is None or (reservation.clusters and live.name not in reservation.clusters):
                 continue
@@ -217,7 +225,7 @@ class AdvanceReservations:
                 if places and not {(live.name, ""), (live.name, node.name)} & places:
                     continue
                 for device in node.devices:
-                    if device.healthy and (not model or device.model.casefold() == model):
+                    if device.healthy and (not model or covers(model, device.model)):
                         yield live.name, node.name, device
 
     def _unusable(self, reservation: AdvanceReservation) -> frozenset[str]:

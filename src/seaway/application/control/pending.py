@@ -9,7 +9,7 @@ falls.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from typing import ClassVar
@@ -20,6 +20,7 @@ from seaway.application.records import JobRecord
 from seaway.application.transitions import ELSEWHERE
 from seaway.domain import amounts
 from seaway.domain.amounts import MODEL_PREFIX, Amounts
+from seaway.domain.gpu_models import covers
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Backfill, Queue
@@ -70,7 +71,7 @@ class Kind:
     requested
         Amounts that a job holds at least.
     models
-        Allowed GPU models, case-folded; empty for all.
+        Names of allowed GPU models, case-folded; empty for all.
     """
 
     __slots__ = ("__weakref__", "alone", "asked", "models", "requested", "rules")
@@ -457,10 +458,10 @@ class Waiting:
             return hit
         models = entry.kind.models
         hits = self.model_hits(entry) if models else {}
-        return next(iter(hits.values())) if models and models <= hits.keys() else None
+        return next(iter(hits.values())) if hits and _all_exhausted(self.tree.products(models), hits) else None
 
     def model_hits(self, entry: Entry) -> dict[str, LimitHit]:
-        """Return the GPU models without room for a job under the limits of its queues, with the limit of each."""
+        """Return the GPU products without room for a job under the limits of its queues, with the limit of each."""
         if not entry.job.demand.request.gpus:
             return {}
         exhausted = self._exhausted.get((entry.lane, entry.kind), ())
@@ -828,6 +829,11 @@ class Waiting:
 
     def _waits(self, entry: Entry) -> bool:
         return self._entries.get(entry.record.id) is entry
+
+
+def _all_exhausted(products: Iterable[str], hits: Collection[str]) -> bool:
+    """Report whether some names or products of `hits` cover all of some products."""
+    return all(each in hits or any(covers(name, each) for name in hits) for each in products)
 
 
 def _is_fresh(record: JobRecord) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from seaway.application.control.loop import Controller
 from seaway.application.fleet.costs import NO_COST, Cost, Lane
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.amounts import JOBS, Amounts, add
+from seaway.domain.amounts import JOBS, Amounts, add, in_quotas
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota
 
@@ -71,7 +71,7 @@ class QueueTotals:
     complete
         Whether `used` counts the jobs of all tenants that can have jobs in the queue.
     used
-        Allocated amounts.
+        Allocated amounts. GPUs of models count under the names that the guarantee and limit have for them.
     cost
         GPU time and cost of the last 30 days.
     """
@@ -181,6 +181,8 @@ class QueueViews:
             if queue in queues and tenant in {"", owner}:
                 for each in path_of(queue, queues):
                     found[each.name].cost += cost
+        for sums in found.values():
+            sums.used = in_quotas(sums.used, {*sums.guarantee, *sums.limit})
         return [sums for name, sums in found.items() if not tenant or queues[name].tenant in {"", tenant}]
 
     def tenants(self, costs: Mapping[Lane, Cost] = NO_COSTS) -> list[TenantTotals]:
@@ -205,6 +207,8 @@ class QueueViews:
             queue = names.queues.get(name)
             key = owner, queue.pool if queue else DEFAULT
             found.setdefault(key, TenantTotals(*key, Quota())).cost += cost
+        for sums in found.values():
+            sums.used = in_quotas(sums.used, {*sums.quota.guarantee, *sums.quota.limit, *sums.quota.user_limit})
         return [found[key] for key in sorted(found)]
 
     def _summed_up(self) -> list[QueueUsage]:

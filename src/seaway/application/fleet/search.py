@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from seaway.application.control.allocations import own
 from seaway.application.control.loop import Controller
 from seaway.application.views import Amount, ClusterState, ModelView
+from seaway.domain.gpu_models import covers
 from seaway.domain.node import Node
 from seaway.scheduling.columns import (
     CLUSTERS_ALLOWED,
@@ -135,7 +136,7 @@ class FleetFilter:
     device
         Substring of a device's UUID.
     model
-        Substring of a device's model.
+        Name that covers a device's model.
     free_memory_mib, free_core_milli
         Minimum free amounts of one device.
     ready
@@ -249,7 +250,8 @@ class FleetSearch:
             if count := int(np.count_nonzero(of)):
                 memory = _amount(columns.memory_mib[of], state.free_memory_mib[of])
                 cores = _amount(columns.core_milli[of], state.free_core_milli[of])
-                views.append(ModelView(name, count, memory, cores))
+                free = int(np.count_nonzero(of & state.device_ready & ~state.shared))
+                views.append(ModelView(name, count, free, memory, cores))
         return views
 
     def _look(self) -> tuple[Columns, _State]:
@@ -309,8 +311,7 @@ def _devices(columns: Columns, state: _State, wanted: FleetFilter) -> Flags:
     if wanted.ready and wanted.of_devices:
         meant &= state.device_ready
     if wanted.model:
-        part = wanted.model.casefold()
-        among = [at for at, name in enumerate(columns.models) if part in name.casefold()]
+        among = [at for at, name in enumerate(columns.models) if covers(wanted.model, name)]
         meant &= np.isin(columns.model_of, among)
     if wanted.free_memory_mib:
         meant &= state.free_memory_mib >= wanted.free_memory_mib

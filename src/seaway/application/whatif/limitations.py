@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.reservations import Reservation
-from seaway.domain.amounts import requested_amounts
+from seaway.domain.amounts import MODEL_PREFIX, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.reasons import Params, Reason, also, time_param
@@ -162,6 +162,6 @@ def _advance_reason(reservation: AdvanceReservation) -> tuple[str, Params]:
 
 
 def _limit_keeper(exhausted: Mapping[str, LimitHit]) -> Keeper:
-    models = ", ".join(sorted(exhausted))
+    models = ", ".join(sorted({each.resource.removeprefix(MODEL_PREFIX) for each in exhausted.values()}))
     holders = tuple(dict.fromkeys(each.holder.label for each in exhausted.values()))
     return Keeper("model_limit", {"models": models, "holders": holders})

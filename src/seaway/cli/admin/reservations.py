@@ -108,7 +108,7 @@ def create(
     tenant: Annotated[str, typer.Option(help="Tenant whose jobs may use it.")] = "",
     queue: Annotated[str, typer.Option(help="Queue whose jobs may use it.", autocompletion=arguments.queues)] = "",
     gpus: Annotated[int, typer.Option(min=0, help="Number of whole GPUs. Default: all of the clusters or nodes.")] = 0,
-    gpu_model: Annotated[str, typer.Option(help="Product name of the GPUs. Default: any.")] = "",
+    gpu_model: Annotated[str, typer.Option(help="Model of the GPUs, like A100. Default: any.")] = "",
     cluster: Annotated[
         list[str] | None,
         typer.Option("--cluster", "-c", help="Cluster. Repeatable. Default: all.", autocompletion=arguments.clusters),

@@ -153,7 +153,7 @@ def set_cluster(  # one option for each fact
         typer.Option(
             "--price-per-gpu-hour",
             metavar="[MODEL=]PRICE",
-            help="Price of a GPU for an hour, by a part of its model's name, like A100=2.5; without a model, of all "
+            help="Price of a GPU for an hour, by a name of its model, like A100=2.5; without a model, of all "
             "other models. Repeatable.",
         ),
     ] = None,

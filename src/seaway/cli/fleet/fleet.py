@@ -25,7 +25,7 @@ Cluster = Annotated[str, typer.Option("--cluster", "-c", help="Filter by cluster
 Node = Annotated[str, typer.Option(help="Filter by node.")]
 Name = Annotated[str, typer.Option(help="Filter nodes by a part of their name.")]
 Device = Annotated[str, typer.Option(help="Filter devices by a part of their UUID.")]
-Model = Annotated[str, typer.Option(help="Filter devices by a part of their model, like A100.")]
+Model = Annotated[str, typer.Option(help="Filter devices by model, like A100.")]
 FreeMemory = Annotated[str, typer.Option(help="Minimum free memory of a device, like 24Gi.")]
 FreeCores = Annotated[str, typer.Option(help="Minimum free cores of a device, like 50%.")]
 Ready = Annotated[bool | None, typer.Option("--ready/--not-ready", help="Filter by whether it accepts new jobs.")]
@@ -39,6 +39,7 @@ def clusters(context: typer.Context, output: OutputOption = Output.TABLE) -> Non
 
       [cyan]seaway fleet[/cyan]
       [cyan]seaway fleet nodes --cluster berlin[/cyan]
+      [cyan]seaway fleet models[/cyan]
       [cyan]seaway fleet devices --model A100 --free-memory 40Gi -o wide[/cyan]
     """
     if not context.invoked_subcommand:
@@ -135,6 +136,20 @@ def slices(
     show(output, body, lambda wide: _slices(body, wide=wide), lambda: (each["uuid"] for each in body["slices"]))
 
 
+@app.command()
+def models(context: typer.Context, cluster: Cluster = "", output: OutputOption = Output.TABLE) -> None:
+    """Show the GPU models with the number of their devices.
+
+    A name of a model in jobs, quotas and filters covers all models that have its words, so A100 means both
+    NVIDIA A100-SXM4-80GB and NVIDIA A100 80GB PCIe.
+    """
+    from seaway.client.calls.fleet import models as call
+
+    with connect(context) as client:
+        body = client.body(call(cluster))
+    show(output, body, lambda wide: _models(body, wide=wide), lambda: (each["model"] for each in body["models"]))
+
+
 def _free(memory: str, cores: str) -> tuple[int, int]:
     """Return the minimum free memory in MiB and cores in thousandths; raise `RejectedError` for an invalid amount."""
     from seaway.domain.units import memory_mib, percent_milli
@@ -175,6 +190,20 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     return (
         Group(rows, "", *(Text(f"{each['name']}: {each['message']}") for each in silent)) if silent and wide else rows
     )
+
+
+def _models(body: Body, *, wide: bool) -> RenderableType:
+    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import cores, gib, level
+
+    columns = (
+        Column("MODEL", lambda each: each["model"]),
+        Column("GPUS", lambda each: str(each["devices"]), right=True),
+        Column("FREE", lambda each: str(each["free"]), right=True),
+        Column("GPU CORES", lambda each: level(each["core_milli"], cores), drop=2),
+        Column("GPU MEMORY", lambda each: level(each["memory_mib"], gib), drop=1),
+    )
+    return Rows(columns, body["models"], wide=wide)
 
 
 UNKNOWN = "-"

@@ -130,7 +130,7 @@ def submit(
         str | None, typer.Option(help="MIG profile of each instance: 3g.40gb.", rich_help_panel=NEEDS)
     ] = None,
     gpu_model: Annotated[
-        list[str] | None, typer.Option(help="Accepted GPU model. Repeatable.", rich_help_panel=NEEDS)
+        list[str] | None, typer.Option(help="Accepted GPU model, like A100. Repeatable.", rich_help_panel=NEEDS)
     ] = None,
     gpu_topology: Annotated[
         str | None,

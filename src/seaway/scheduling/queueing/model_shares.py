@@ -10,9 +10,11 @@ from typing import Protocol, TypeVar
 
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, MODEL_PREFIX, Amounts, model_resource
 from seaway.domain.device import WHOLE_DEVICE_MILLI
+from seaway.domain.gpu_models import covered
 from seaway.domain.job import Job
 from seaway.scheduling.queueing.entitlements import EXHAUSTED, Entitlements, Models, level_of
 from seaway.scheduling.queueing.tree import QueueNode, QueueTree
+from seaway.scheduling.snapshot.encode import model_allowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 OTHERS = ""
@@ -31,7 +33,7 @@ class Wanted(Protocol):
 
     @property
     def models(self) -> frozenset[str]:
-        """Allowed GPU models, case-folded; empty for all."""
+        """Names of allowed GPU models, case-folded; empty for all."""
 
     @property
     def requested(self) -> Amounts:
@@ -62,11 +64,15 @@ class PoolShares:
     roots: Sequence[QueueNode]
     of_parts: dict[tuple[Models, str], float] = field(default_factory=dict)
     of_leaves: dict[QueueNode, float] = field(default_factory=dict)
+    _usable: dict[frozenset[str], Models] = field(default_factory=dict)
 
     def usable(self, kind: Wanted) -> Models:
         """Return the models that jobs of a kind can use."""
-        wanted = frozenset(map(model_resource, kind.models))
-        return frozenset(each for each, of in self.models.items() if not wanted or wanted & of.keys())
+        known = self._usable.get(kind.models)
+        if known is None:
+            found = (each for each, of in self.models.items() if not kind.models or _covered(kind.models, of))
+            known = self._usable[kind.models] = frozenset(found)
+        return known
 
     def names(self, models: Iterable[str]) -> frozenset[str]:
         """Return the names of models."""
@@ -169,8 +175,7 @@ def pool_shares(
     """
     capacity = tree.capacities.get(name, {})
     counts = {each: capacity[each] for each in capacity if each.startswith(MODEL_PREFIX) and capacity[each]}
-    wanted = {model_resource(model) for of in waiting.values() for kind in of for model in kind.models}
-    needed = wanted & counts.keys()
+    needed = _covered({model for of in waiting.values() for kind in of for model in kind.models}, counts)
     if not needed or len(counts) < 2:
         return None
     roots = list(dict.fromkeys(leaf.path[-1] for leaf in waiting))
@@ -195,6 +200,12 @@ def pool_shares(
     return pool if pool.entitlements.has_few_sets else None
 
 
+def _covered(models: Collection[str], resources: Iterable[str]) -> frozenset[str]:
+    """Return the resources whose products some names of models cover."""
+    products = {each.removeprefix(MODEL_PREFIX): each for each in resources}
+    return frozenset(products[each] for each in covered(models, products))
+
+
 def _shares(root: QueueNode, resources: Iterable[str], snapshot: Snapshot) -> Mapping[str, float]:
     """Return the share of the pool that a thousandth of a GPU is, by resource of its model."""
     memory_mib = _memory_mib(snapshot)
@@ -216,9 +227,11 @@ def _memory_mib(snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def without_models(job: Job, exhausted: Collection[str], snapshot: Snapshot) -> Job:
-    """Return a job that may not use some GPU models."""
+    """Return a job that may not use some GPU products, case-folded."""
     if not exhausted:
         return job
-    models = {name.casefold() for name in job.demand.devices.models or (each.model for each in snapshot.devices)}
-    allowed = frozenset(models.difference(exhausted)) or frozenset({NO_MODEL})
-    return replace(job, demand=replace(job.demand, devices=replace(job.demand.devices, models=allowed)))
+    rules = job.demand.devices
+    narrowed = replace(rules, excluded=rules.excluded.union(exhausted))
+    if not any(model_allowed(narrowed, model) for model in {each.model for each in snapshot.devices}):
+        narrowed = replace(rules, models=frozenset({NO_MODEL}))
+    return replace(job, demand=replace(job.demand, devices=narrowed))

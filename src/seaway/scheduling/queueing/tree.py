@@ -21,8 +21,14 @@ from seaway.domain.amounts import (
     NO_AMOUNTS,
     RESOURCES,
     Amounts,
+    ModelWeights,
     add,
+    amount_of,
+    bound_of,
+    counts_any,
+    counts_in,
     figure_text,
+    in_quotas,
     model_resource,
     resource_text,
 )
@@ -37,7 +43,7 @@ Claim = tuple[Key, "Owner", Amounts]
 """Attempt that is not placed yet, where it counts, and the amounts that it will hold."""
 
 GpuWeights = Mapping[str, float]
-"""Weight of the GPUs of a model in shares, by the name of its resource; 1 for other models."""
+"""Weight of the GPUs of models in shares, by the resource of a name that covers them; 1 for other models."""
 
 NO_WEIGHTS: GpuWeights = {}
 
@@ -85,7 +91,7 @@ class Use:
 
     def amount(self, resource: str) -> int:
         """Return the held amount of a resource, or the number of jobs."""
-        return self.jobs if resource == JOBS else self.held.get(resource, 0)
+        return self.jobs if resource == JOBS else amount_of(self.held, resource)
 
 
 class Holder:
@@ -164,9 +170,9 @@ def _covers(guarantee: Amounts, held: Amounts, requested: Amounts) -> bool:
     """Report whether a guarantee has room for a job. Resources that it does not name do not matter."""
     named = False
     for name, most in guarantee.items():
-        if name in requested:
+        if counts_any(requested, name):
             named = True
-            if held.get(name, 0) + requested[name] > most:
+            if amount_of(held, name) + amount_of(requested, name) > most:
                 return False
     return named
 
@@ -243,7 +249,7 @@ class QueueNode(Holder):
     )
 
     def __init__(
-        self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: GpuWeights
+        self, queue: Queue, above: QueueNode | None, guarantee: Amounts, capacity: Amounts, gpu_weights: ModelWeights
     ) -> None:
         super().__init__(
             queue.name, Reason("queue", queue=queue.name), _effective_limit(queue, guarantee), queue=queue.name
@@ -256,7 +262,7 @@ class QueueNode(Holder):
         self.capacity = capacity
         self.past: dict[str, int] = {}
         self._gpu_weights = gpu_weights
-        named = {name: guarantee[name] / capacity.get(name, 0) for name in guarantee if capacity.get(name)}
+        named = {name: guarantee[name] / most for name in guarantee if (most := amount_of(capacity, name))}
         weighed, models = self._weighed(capacity), {name: guarantee[name] for name in named if MODEL_PREFIX in name}
         if models and weighed.get(GPUS):  # GPUs of a model are GPUs
             of_models = self._weighed({**models, GPUS: sum(models.values())})[GPUS] / weighed[GPUS]
@@ -283,7 +289,8 @@ class QueueNode(Holder):
         """Return amounts in which GPUs count with the weight of their model."""
         if not self._gpu_weights:
             return held
-        more = sum((weight - 1) * held.get(model, 0) for model, weight in self._gpu_weights.items())
+        weight_of = self._gpu_weights.of
+        more = sum([(weight_of(name) - 1) * amount for name, amount in held.items()])
         return {**held, GPUS: held.get(GPUS, 0) + more}
 
     def share_beyond_guarantee(self, more: Amounts = NO_AMOUNTS) -> float:
@@ -350,7 +357,7 @@ class QueueNode(Holder):
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""
         held = self.use.held
-        return max((held.get(name, 0) / most for name, most in self.guarantee.items() if most), default=0.0)
+        return max((amount_of(held, name) / most for name, most in self.guarantee.items() if most), default=0.0)
 
 
 def below_common_ancestor(one: QueueNode, other: QueueNode) -> tuple[QueueNode, QueueNode]:
@@ -366,7 +373,7 @@ def _effective_limit(queue: Queue, guarantee: Amounts) -> Amounts:
     """Return the limit of a queue, as far as its borrowing limit does not set a lower one."""
     if not queue.borrowing_limit:
         return queue.limit
-    borrowing = {name: guarantee.get(name, 0) + amount for name, amount in queue.borrowing_limit.items()}
+    borrowing = {name: bound_of(guarantee, name) + amount for name, amount in queue.borrowing_limit.items()}
     return {name: min(borrowing.get(name, most), most) for name, most in {**borrowing, **queue.limit}.items()}
 
 
@@ -422,7 +429,7 @@ class _Lender:
         """Compute what it keeps after a change of its use or claims."""
         for resource, amount in self.unlent.items():
             now = self.queue.use.amount(resource)
-            for at, used in enumerate((now, now + self.queue.claimed.get(resource, 0))):
+            for at, used in enumerate((now, now + amount_of(self.queue.claimed, resource))):
                 unused = max(0, amount - used)
                 self.above.reserved[at][resource] += unused - self.unused[at][resource]
                 self.unused[at][resource] = unused
@@ -479,6 +486,8 @@ class QueueTree:
         self.version = 0
         self.past_version = 0
         self.gpu_weights = gpu_weights
+        self._model_weights = ModelWeights(gpu_weights)
+        self._models: frozenset[str] = frozenset()  # resources of the products of all pools
         self.fell: set[str] = set()
         self._watches: list[set[tuple[str, str]]] = []
         self._queues = {queue.name: queue for queue in queues}
@@ -496,6 +505,7 @@ class QueueTree:
         self._pools: dict[str, _Pool] = {}
         self._past: Mapping[tuple[str, str], Amounts] = {}  # by queue and tenant
         self._built = -1
+        self._find_models()
 
     def copy(self) -> QueueTree:
         """Return a tree with the same queues, quotas and amounts."""
@@ -517,6 +527,19 @@ class QueueTree:
         if capacities != self._capacities:
             self._capacities = capacities
             self.version += 1
+            self._find_models()
+
+    def products(self, models: Iterable[str]) -> frozenset[str]:
+        """Return the products of all pools that names of models cover, case-folded; a name that covers none stays."""
+        found = set[str]()
+        for model in models:
+            resource = model_resource(model)
+            known = [name for name in self._models if counts_in(name, resource)]
+            found.update(name.removeprefix(MODEL_PREFIX) for name in known or [resource])
+        return frozenset(found)
+
+    def _find_models(self) -> None:
+        self._models = frozenset(name for each in self._capacities.values() for name in each if MODEL_PREFIX in name)
 
     @property
     def capacities(self) -> Mapping[str, Amounts]:
@@ -530,7 +553,7 @@ class QueueTree:
         node = self._nodes.get(name)
         if node is None:
             queue = self._queues.get(name) or Queue(name)
-            node = self._nodes[name] = QueueNode(queue, None, NO_AMOUNTS, NO_AMOUNTS, NO_WEIGHTS)
+            node = self._nodes[name] = QueueNode(queue, None, NO_AMOUNTS, NO_AMOUNTS, ModelWeights(NO_WEIGHTS))
             self._sum(node)
         return node
 
@@ -651,7 +674,7 @@ class QueueTree:
     def _add(self, queue: Queue, above: QueueNode | None, children: Mapping[str, Sequence[Queue]]) -> None:
         guarantee = subtree_guarantee(queue.name, self._queues, children)
         capacity = self._capacities.get(queue.pool, NO_AMOUNTS)
-        node = QueueNode(queue, above, guarantee, capacity, self.gpu_weights)
+        node = QueueNode(queue, above, guarantee, capacity, self._model_weights)
         self._nodes[queue.name] = node
         if len(node.path) < MAX_DEPTH:
             for child in children.get(queue.name, ()):
@@ -823,9 +846,9 @@ class QueueTree:
 
     def _claimed(self, holder: Holder, resource: str, job: str) -> int:
         """Return by how much the amount of a resource will change without `job`, see `Holder.claimed`."""
-        claimed = holder.claimed.get(resource, 0)
+        claimed = amount_of(holder.claimed, resource)
         if job in self._claims and self._claims[job][0] not in self._held:
-            claimed -= self._claims[job][2].get(resource, 0)
+            claimed -= amount_of(self._claims[job][2], resource)
         return claimed
 
     def _change(self, owner: Owner, amounts: Amounts, times: int, others: Sequence[Key], count: int = 1) -> None:
@@ -869,6 +892,16 @@ class QueueTree:
         self._build()
         return self._nodes.get(key) or self._quotas.get(key)
 
+    def held_by_users(self, pool: str, tenant: str) -> dict[str, Use]:
+        """Return what the jobs of each user of a tenant hold in a pool, also of users without a limit."""
+        found: defaultdict[str, Use] = defaultdict(Use)
+        seen: set[tuple[str, str]] = set()
+        for (job, _), (owner, amounts) in self._held.items():
+            if owner.tenant == tenant and self.node(owner.queue).queue.pool == pool:
+                found[owner.user].change(amounts, 1, int((owner.user, job) not in seen))
+                seen.add((owner.user, job))
+        return dict(found)
+
     def use_lately(self, key: str) -> Use:
         """Return about what a queue or quota holds, also while another thread changes it."""
         holder = self._nodes.get(key) or self._quotas.get(key)
@@ -893,7 +926,7 @@ class QueueTree:
         counted = self._counting(self._by_job[job]) if job in self._by_job else ()
         for holder in self._holders_of(owner).limits:
             for name, most in holder.limit.items():
-                requested = amounts.get(name, 0) if name != JOBS else int(holder not in counted)
+                requested = amount_of(amounts, name) if name != JOBS else int(holder not in counted)
                 reserved = self._reserved(holder, name, job) if holder.claimed else 0
                 if requested and holder.use.amount(name) + reserved + requested > most:
                     return LimitHit.of(holder, name, requested, reserved)
@@ -906,25 +939,27 @@ class QueueTree:
         if pool is None:
             return None
         capacity = self.node(owner.queue).capacity
-        for resource, requested in amounts.items():
+        for resource, requested in in_quotas(amounts, pool.reserved[LATER]).items():
+            most = amount_of(capacity, resource)
             for at in (NOW, LATER) if self._claims else (NOW,):
                 inside = sum(each.reserved[at][resource] - each.unused[at][resource] for each in holders.lenders)
                 reserved, held = pool.reserved[at][resource] + inside, pool.use.amount(resource)
                 claimed = self._claimed(pool, resource, job) if at == LATER else 0
-                if reserved and resource in capacity and held + claimed + requested > capacity[resource] - reserved:
-                    most = capacity[resource] - reserved
-                    return LimitHit(pool, resource, held, most, requested, max(0, claimed))
+                if reserved and most and held + claimed + requested > most - reserved:
+                    return LimitHit(pool, resource, held, most - reserved, requested, max(0, claimed))
         return None
 
     def model_hits(
         self, owner: Owner, amounts: Amounts, models: Iterable[str] = (), job: str = ""
     ) -> dict[str, LimitHit]:
-        """Return the GPU models whose limits have no room for a job, with the limit of each.
+        """Return the GPU products whose limits have no room for a job, case-folded, with the limit of each.
+
+        The name in a limit is one of them, so that it also counts for a job that names the model alike.
 
         Parameters
         ----------
         models
-            Models that count as exhausted whatever they hold.
+            Names in limits that count as exhausted whatever they hold.
         job
             Job ID. What is reserved for a job has room for it.
         """
@@ -939,6 +974,8 @@ class QueueTree:
                 if not name.startswith(MODEL_PREFIX):
                     continue
                 reserved = self._reserved(each, name, job) if each.claimed else 0
-                if each.use.held.get(name, 0) + reserved + max(requested, 1) > most or name in exhausted:
-                    found.setdefault(name.removeprefix(MODEL_PREFIX), LimitHit.of(each, name, requested, reserved))
+                if each.use.amount(name) + reserved + max(requested, 1) > most or name in exhausted:
+                    hit = LimitHit.of(each, name, requested, reserved)
+                    for one in (name, *(one for one in self._models if counts_in(one, name))):
+                        found.setdefault(one.removeprefix(MODEL_PREFIX), hit)
         return found

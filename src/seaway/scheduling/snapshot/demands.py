@@ -48,6 +48,7 @@ def _rules_of(demand: Demand) -> _Rules:
         rules.vendors,
         rules.modes,
         slice_nodes=rules.slice_nodes,
+        excluded=rules.excluded,
     )
     return static, demand.nodes, demand.request.mig
 

@@ -11,6 +11,7 @@ import numpy as np
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import covers
 from seaway.domain.job import OTHER_COPY, Demand, DeviceRules, GpuTopology, NodeRules
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.node import Node, Taint
@@ -271,13 +272,20 @@ def with_profile(devices: Sequence[Device], mig: str) -> UInt8:
 
 def kind_allowed(rules: DeviceRules, device: Device) -> bool:
     """Report whether `rules` allow devices with the model, vendor and mode of `device`."""
-    model = device.model.casefold()
     return (
-        (not rules.models or model in {name.casefold() for name in rules.models})
-        and (not rules.use_types or any(part.casefold() in model for part in rules.use_types))
-        and not any(part.casefold() in model for part in rules.avoid_types)
+        model_allowed(rules, device.model)
         and (not rules.vendors or device.vendor in rules.vendors)
         and (not rules.modes or device.mode in rules.modes)
+    )
+
+
+def model_allowed(rules: DeviceRules, model: str) -> bool:
+    """Report whether `rules` allow a product by its name."""
+    return (
+        (not rules.models or any(covers(name, model) for name in rules.models))
+        and (not rules.use_types or any(covers(name, model) for name in rules.use_types))
+        and not any(covers(name, model) for name in rules.avoid_types)
+        and model.casefold() not in rules.excluded
     )
 
 

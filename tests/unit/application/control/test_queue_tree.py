@@ -305,7 +305,7 @@ def test_a_job_beyond_a_limit_is_rejected() -> None:
         admission.admit(spec(queue="x", gpus=3))
     assert beyond.value.where == "queue"
     assert beyond.value.message == "the job requests 3, but queue 'lab' has a limit of 2 gpus, of which 1 is left"
-    with pytest.raises(RejectedError, match="limit of 1 gpus/a100, of which 1 is left"):
+    with pytest.raises(RejectedError, match="limit of 1 gpus/a100, of which 0 is left"):
         admission.admit(spec(queue="x", gpus=2, models={"A100"}))
     with pytest.raises(RejectedError, match="queue 'lab' only divides its share among its children; use 'x' or 'y'"):
         admission.admit(replace(spec(), queue="lab"))

@@ -28,7 +28,7 @@ from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
 from seaway.application.records import Attempt
 from seaway.application.views import ClusterState
-from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts
+from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts, amount_of
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.placement import Placement
@@ -306,7 +306,7 @@ def in_order(discipline: QueueDiscipline, tree: QueueTree, entries: Iterable[Ent
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """Clusters and GPU models that some jobs may use, empty for all, and advance reservations of others.
+    """Clusters and GPU products that some jobs may use, empty for all, and advance reservations of others.
 
     Jobs without a time limit may not start before these reservations either, so with `endless` they begin now.
     """
@@ -361,7 +361,7 @@ class _Plan:
         """Plan a job, and return its start; -1 if it is unknown."""
         need, lasts_s = entry.kind.requested, self.state.planned_s(entry)
         lasts = NEVER_S if lasts_s is None else max(1, lasts_s)
-        region = _region_of(entry, self.state.advance)
+        region = _region_of(entry, self.tree, self.state.advance)
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
         holders = self.tree.limits_of(entry.owner)
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
@@ -482,15 +482,17 @@ class _Plan:
                 for _, each in self.attempts
                 if holder in self.tree.limits_of(each.owner)
             )
-            plan = self.limits[holder.key] = _free_over_time(_vector(holder.limit, names), used)
+            plan = self.limits[holder.key] = _free_over_time(
+                np.array([holder.limit[name] for name in names], np.int64), used
+            )
         return plan
 
 
-def _region_of(entry: Entry, advance: Iterable[AdvanceReservation]) -> _Region:
+def _region_of(entry: Entry, tree: QueueTree, advance: Iterable[AdvanceReservation]) -> _Region:
     spec = entry.record.spec
     closed = frozenset(each for each in advance if not each.is_held_by(spec.tenant, entry.queue))
     endless = bool(closed) and spec.time_limit_s is None
-    return _Region(entry.job.demand.nodes.clusters, entry.kind.models, closed, endless)
+    return _Region(entry.job.demand.nodes.clusters, tree.products(entry.kind.models), closed, endless)
 
 
 def _cells(
@@ -541,7 +543,7 @@ def _in(cluster: str, clusters: frozenset[str]) -> bool:
 
 
 def _vector(amounts: Amounts, names: Sequence[str]) -> Int64:
-    return np.array([amounts.get(name, 0) for name in names], np.int64)
+    return np.array([amount_of(amounts, name) for name in names], np.int64)
 
 
 def _free_over_time(capacity: Int64, used: Iterable[tuple[int, Int64]]) -> FreeOverTime:
@@ -622,7 +624,9 @@ def planned(
     tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
     tree.set_past(state.past)
     plan = _Plan(state, attempts, tree)
-    for region in {_region_of(each, state.advance) for each in (*state.entries, *(one for _, one in state.later))}:
+    for region in {
+        _region_of(each, tree, state.advance) for each in (*state.entries, *(one for _, one in state.later))
+    }:
         plan.add_region(region)
     tree.hold_all((key, each.owner, each.amounts) for key, each in attempts)
     found: dict[str, PlannedStart] = {}
@@ -644,5 +648,5 @@ def planned(
         at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None
         lasts_s = entry.max_duration_s
         ends_ns = None if at_ns is None or lasts_s is None else at_ns + lasts_s * NS_PER_S
-        found[entry.record.id] = PlannedStart(rank, at_ns, ends_ns, _region_of(entry, state.advance).clusters)
+        found[entry.record.id] = PlannedStart(rank, at_ns, ends_ns, entry.job.demand.nodes.clusters)
     return found

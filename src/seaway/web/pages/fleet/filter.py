@@ -10,6 +10,7 @@ from nicegui import ui
 
 from seaway.client.calls.fleet import FleetFilter
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import covers
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def is_meant(wanted: FleetFilter) -> Callable[[DeviceOut], bool]:
 
     def meant(device: DeviceOut) -> bool:
         return (
-            wanted.get("model", "").casefold() in device.model.casefold()
+            (not wanted.get("model") or covers(wanted["model"], device.model))
             and wanted.get("device", "").casefold() in device.uuid.casefold()
             and device.memory_mib.free >= wanted.get("free_memory_mib", 0)
             and device.core_milli.free >= wanted.get("free_core_milli", 0)
