@@ -19,6 +19,7 @@ from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.wire.fleet import CordonIn, CordonList, CordonOut, cordon_fields
+from seaway.wire.message import coded
 from seaway.wire.reservations import ReservationIn, ReservationList, ReservationOut, reservation_fields, written
 from seaway.wire.tenancy import (
     PoolIn,
@@ -27,6 +28,7 @@ from seaway.wire.tenancy import (
     TenantIn,
     TenantList,
     TenantOut,
+    TenantStored,
     pool_fields,
     tenant_fields,
 )
@@ -163,16 +165,21 @@ async def get_tenant(request: Request, name: str) -> Response:
     "PUT",
     "/tenants/{name}",
     Role.ADMIN,
-    {200: TenantOut},
+    {200: TenantStored},
     errors=(409, 412),
     body=TenantIn,
     headers=PRECONDITIONS,
 )
 async def put_tenant(request: Request, name: str) -> Response:
-    """Create or change a tenant."""
-    given = await read(request, TenantIn)
+    """Create or change a tenant.
+
+    `warnings` name models of no GPU, limits below the use, and guarantees beyond the pool.
+    """
+    given, pipeline = await read(request, TenantIn), pipeline_of(request)
     meant = precondition_of(request, tenant_fields)
-    return tagged_reply(tenant_fields(await act(request, Operations.put_tenant, given.tenant(name), meant=meant)))
+    tenant = await act(request, Operations.put_tenant, given.tenant(name), meant=meant)
+    found = await pipeline.threads.read(pipeline.plane.quota_warnings.of_tenant, tenant)
+    return tagged_reply(tenant_fields(tenant) | ({"warnings": [coded(each) for each in found]} if found else {}))
 
 
 @operation(tenants, "DELETE", "/tenants/{name}", Role.ADMIN, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

@@ -83,13 +83,16 @@ async def put_queue(request: Request, name: str) -> Response:
 
     Omitted fields get their defaults. The tree is checked in the same step: a queue cannot guarantee less than its
     children guarantee together, and a queue with unfinished jobs cannot get children. `warning` describes limits of
-    the policy, such as those of baselines.
+    the policy, such as those of baselines. `warnings` name models of no GPU, limits below the use, and
+    guarantees beyond the pool.
     """
     given, overview = await read(request, QueueIn), pipeline_of(request).plane.overview
     meant = precondition_of(request, queue_fields)
     queue = await act(request, Operations.put_queue, given.queue(name), meant=meant)
     warning = await pipeline_of(request).threads.read(overview.policy_warning, queue.policy)
-    return tagged_reply(queue_fields(queue) | ({"warning": coded(warning)} if warning else {}))
+    found = await pipeline_of(request).threads.read(pipeline_of(request).plane.quota_warnings.of_queue, queue)
+    stored = queue_fields(queue) | ({"warning": coded(warning)} if warning else {})
+    return tagged_reply(stored | ({"warnings": [coded(each) for each in found]} if found else {}))
 
 
 @operation(queues, "DELETE", "/queues/{name}", Role.OPERATOR, {204: None}, errors=(404, 409, 412), headers=(IF_MATCH,))

@@ -21,6 +21,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.paths import Steering
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.fleet.overview import Overview
+from seaway.application.fleet.quota_warnings import QuotaWarnings
 from seaway.application.fleet.usage_history import UsageHistory
 from seaway.application.jobs import Jobs
 from seaway.application.monitoring.alerts import Alerts
@@ -120,6 +121,7 @@ class ControlPlane:
     jobs: Jobs
     admission: Admission
     overview: Overview
+    quota_warnings: QuotaWarnings
     operations: Operations
     cluster_removal: ClusterRemoval
     access: Access
@@ -268,6 +270,7 @@ def make_plane(  # noqa: PLR0913  # wiring
         jobs=Jobs(store, writer, clock, random, controller.names, controller.standby_obstacle),
         admission=admission,
         overview=overview,
+        quota_warnings=QuotaWarnings(controller),
         operations=operations,
         moves=Moves(controller, operations, writer, clock),
         cluster_removal=ClusterRemoval(store, writer, controller, clock),

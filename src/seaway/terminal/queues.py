@@ -38,9 +38,16 @@ def tree(queues: Sequence[Body], totals: Iterable[Body]) -> list[Body]:
 
 
 def _gpus(kind: str) -> Column:
-    titles = {"used": "GPUS", "guarantee": "GUARANTEE", "limit": "LIMIT"}
-    empty = "0" if kind == "used" else NONE
-    return Column(titles[kind], lambda each: str(each["totals"][kind].get("gpus", empty)), right=True)
+    """Return a column of GPUs. Guarantees and limits have other resources too, such as ``16, 2TB memory``."""
+    titles = {"guarantee": "GUARANTEE", "limit": "LIMIT"}
+    if kind == "used":
+        return Column("GPUS", lambda each: str(each["totals"][kind].get("gpus", 0)), right=True)
+    return Column(titles[kind], lambda each: _amounts(each["totals"][kind]), right=True)
+
+
+def _amounts(amounts: Body) -> str:
+    others = (f"{amount} {name}" for name, amount in sorted(amounts.items()) if name != "gpus")
+    return ", ".join([*([str(amounts["gpus"])] if "gpus" in amounts else ()), *others]) or NONE
 
 
 def policy_text(queue: Body) -> str:

@@ -523,6 +523,8 @@ class QueueStored(QueueOut):
 
     warning: CodedOut | None = None
     """Limits of its policy while it decides; null for none."""
+    warnings: list[CodedOut] = Field(default_factory=list)
+    """Parts of the guarantee and limits that have no effect now, or that differ from what jobs hold."""
 
 
 class QueueList(Shown):

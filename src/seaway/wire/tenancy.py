@@ -12,7 +12,7 @@ from seaway.domain.amounts import parse_amounts, written_amounts
 from seaway.domain.tenancy import MAX_WEIGHT, Pool, Quota, Tenant
 from seaway.domain.units import LARGEST
 from seaway.wire.fields import LINE_PATTERN, Amount, Line, Name, References, Unit, no_entries, no_pairs
-from seaway.wire.message import Incoming, Shown
+from seaway.wire.message import CodedOut, Incoming, Shown
 
 MAX_AMOUNTS = 64
 """Maximum number of resources of a guarantee or limit."""
@@ -141,6 +141,13 @@ class TenantOut(Shown):
     """Secrets of the tenant's namespace that its jobs may use."""
     version: str
     """Version, used as ETag."""
+
+
+class TenantStored(TenantOut):
+    """A tenant that was created or changed."""
+
+    warnings: list[CodedOut] = Field(default_factory=list)
+    """Parts of its quotas that have no effect now, or that differ from what jobs hold."""
 
 
 class TenantList(Shown):

@@ -403,3 +403,17 @@ async def test_a_wrong_trace_names_its_field(rig: Rig, question: dict[str, Any],
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["field"] == field
     assert says in answer.text
+
+
+async def test_quotas_without_effect_are_stored_with_warnings(rig: Rig) -> None:
+    """The answer to a change names models of no GPU and guarantees beyond the pool; the queue itself has neither."""
+    given = {"limit": {"gpus/H999": 1, "gpus/A100": 1}, "guarantee": {"gpus/A100": 1, "cpu": 10**6}}
+    async with rig.client("admin") as client:
+        stored = (await client.put("/api/v1/queues/warned", json=given)).json()
+        assert [each["code"] for each in stored["warnings"]] == ["model_in_quota", "guarantee_beyond_pool"]
+        message = stored["warnings"][0]["message"]
+        assert message.startswith("limit.gpus/h999: no GPU is of the model 'h999'; models here: ")
+        assert "warnings" not in (await client.get("/api/v1/queues/warned")).json()
+        quotas = {"default": {"user_limit": {"gpus/H999": 1}}}
+        tenant = (await client.put("/api/v1/tenants/warned", json={"quotas": quotas})).json()
+        assert [each["params"]["field"] for each in tenant["warnings"]] == ["quotas.default.user_limit.gpus/h999"]

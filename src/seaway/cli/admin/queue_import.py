@@ -141,12 +141,16 @@ def _queue(name: str, body: Mapping[str, Any], changed: Mapping[str, Any]) -> Qu
 
 def _store(client: Client, queues: list[FoundQueue]) -> None:
     """Set the queues. One that is rejected is tried again after the others, whose guarantees may make room for it."""
+    from seaway.cli.errors import warn
+
     waiting = queues
     while waiting:
         later: list[tuple[FoundQueue, ConflictError | RejectedError]] = []
         for each in waiting:
             try:
-                there, _ = change(client, each.name, each.fields())
+                there, stored = change(client, each.name, each.fields())
+                for warning in stored.get("warnings", ()):
+                    warn(warning["message"])
                 typer.echo(f"queue {each.name} is {'changed' if there else 'made'}")
             except (ConflictError, RejectedError) as error:
                 later.append((each, error))

@@ -264,6 +264,8 @@ def set_queue(
         there, after = change(client, name, given)
     if warning := after.get("warning"):
         warn(warning["message"])
+    for warning in after.get("warnings", ()):
+        warn(warning["message"])
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {policy_text(after)}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"

@@ -129,6 +129,8 @@ def set_tenant(
       [cyan]seaway tenant set vision --limit '' --max-waiting ''[/cyan]
       [cyan]seaway tenant set vision --secrets hf,wandb-*[/cyan]
     """
+    from seaway.cli.errors import warn
+
     quota: dict[str, Any] = {
         key: split_amounts(text, where=option)
         for key, option, text in (
@@ -165,7 +167,9 @@ def set_tenant(
     from seaway.client.calls.tenancy import tenant
 
     with connect(context) as client:
-        existed, _ = based_on_newest(client, tenant(name), put)
+        existed, stored = based_on_newest(client, tenant(name), put)
+    for warning in stored.get("warnings", ()):
+        warn(warning["message"])
     hint = "" if existed else f"; next: seaway token create --role user --tenant {name} NAME"
     typer.echo(f"tenant {name} is {'changed' if existed else 'created'}{hint}")
 

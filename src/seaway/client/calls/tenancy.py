@@ -10,7 +10,7 @@ from seaway.client.call import Answer, Call, Model, Nothing, get, part, send
 
 if TYPE_CHECKING:
     from seaway.wire.reservations import ReservationList, ReservationOut
-    from seaway.wire.tenancy import PoolList, PoolOut, TenantList, TenantOut
+    from seaway.wire.tenancy import PoolList, PoolOut, TenantList, TenantOut, TenantStored
 
 _WIRE = "seaway.wire.tenancy"
 
@@ -19,6 +19,7 @@ POOLS: Answer[PoolList] = Model(_WIRE, "PoolList")
 RESERVATION: Answer[ReservationOut] = Model("seaway.wire.reservations", "ReservationOut")
 RESERVATIONS: Answer[ReservationList] = Model("seaway.wire.reservations", "ReservationList")
 TENANT: Answer[TenantOut] = Model(_WIRE, "TenantOut")
+TENANT_STORED: Answer[TenantStored] = Model(_WIRE, "TenantStored")
 TENANTS: Answer[TenantList] = Model(_WIRE, "TenantList")
 
 Shown = TypeVar("Shown")
@@ -105,7 +106,7 @@ def put_tenant(
     quotas: Mapping[str, Mapping[str, object]] | None = None,
     secrets: Sequence[str] = (),
     seen: Seen | None = None,
-) -> Call[TenantOut]:
+) -> Call[TenantStored]:
     """Create or replace a tenant; `seen` is as in `queues.put_queue`.
 
     Parameters
@@ -116,7 +117,7 @@ def put_tenant(
         Secrets of its namespace that its jobs may use.
     """
     fields = {"description": description, "weight": weight, "quotas": quotas or {}, "secrets": list(secrets)}
-    return put(f"/tenants/{part(name)}", TENANT, fields, seen)
+    return put(f"/tenants/{part(name)}", TENANT_STORED, fields, seen)
 
 
 def delete_tenant(name: str) -> Call[None]:

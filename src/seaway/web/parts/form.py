@@ -38,6 +38,8 @@ class Field:
         Options with their titles; None for a text field.
     hint
         Additional help.
+    completions
+        Texts that complete what the user types.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Field:
     value: str | bool | list[str] = ""
     options: Mapping[str, str] | None = None
     hint: str = ""
+    completions: Sequence[str] = ()
 
 
 class Form:
@@ -255,7 +258,8 @@ def _input(field: Field) -> ValueElement[Any]:
         return ui.switch(field.label, value=field.value)
     props = "outlined dense" + (f" hint={quoted(field.hint)}" if field.hint else "")
     if field.options is None:
-        return ui.input(field.label, value=str(field.value)).props(f"{props} autocomplete=off").classes("dialog-field")
+        line = ui.input(field.label, value=str(field.value), autocomplete=list(field.completions) or None)
+        return line.props(f"{props} autocomplete=off").classes("dialog-field")
     several = isinstance(field.value, list)
     made = ui.select(dict(field.options), label=field.label, value=field.value, multiple=several)
     return made.props(f"{props} options-dense" + (" use-chips" if several else "")).classes("dialog-field")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self
 
@@ -57,6 +57,8 @@ class Choices:
     queues: Sequence[str]
     gateways: Sequence[str]
     tenants: Sequence[str]
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Titles of the GPU models, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Field:
         Example of a value, or the default.
     options
         Values to choose from.
+    titles
+        Titles of options that are not shown as they are.
     wide
         True if it has its own row.
     on
@@ -84,6 +88,7 @@ class Field:
     kind: Kind = TEXT
     hint: str = ""
     options: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
     wide: bool = False
     on: object = None
 
@@ -220,8 +225,8 @@ def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> 
         await changed(event.value)
 
     select = ui.select(
-        list(field.options), label=field.label, with_input=True, new_value_mode="add-unique", clearable=True,
-        on_change=chosen,
+        {each: field.titles.get(each, each) for each in field.options}, label=field.label, with_input=True,
+        new_value_mode="add-unique", key_generator=str, clearable=True, on_change=chosen,
     )  # fmt: skip
     return select.on("input-value", note).on("blur", left)
 
@@ -229,7 +234,7 @@ def _chooser(field: Field, changed: Callable[[str | None], Awaitable[None]]) -> 
 def _choose(select: ui.select, text: str) -> None:
     """Select an option, and add it if it is missing. An empty text clears the selection."""
     if text and text not in select.options:
-        select.set_options([*select.options, text])
+        select.set_options({**dict(select.options), text: text})
     select.set_value(text or None)
 
 
@@ -276,7 +281,14 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.gpu_memory", words("Memory of each GPU"), AMOUNT, hint=like("24GB, 50%")),
             Field("resources.gpu_cores", words("Cores of each GPU"), AMOUNT, hint=like("30%")),
             Field("resources.mig", words("MIG profile"), hint=like("3g.40gb")),
-            Field("resources.gpu_model", words("GPU models"), NAMES, hint=like("NVIDIA L4")),
+            Field(
+                "resources.gpu_model",
+                words("GPU models"),
+                NAMES,
+                hint=like("A100, NVIDIA L4"),
+                options=tuple(choices.models),
+                titles=choices.models,
+            ),
             Field(
                 "resources.gpu_topology",
                 words("Connection between GPUs"),

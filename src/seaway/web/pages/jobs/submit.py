@@ -21,6 +21,7 @@ from seaway.web.latest import Latest, Turn
 from seaway.web.pages.jobs.job_form import Behind, Choices, JobDraft, JobForm
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
+from seaway.web.parts.models import model_titles
 from seaway.web.reasons import by_cluster, by_node, remedy_texts
 from seaway.web.visit import Visit
 from seaway.web.words import count
@@ -108,12 +109,15 @@ class _Submit:
 
     async def _choices(self) -> Choices:
         visit = self.visit
-        queues, gateways = await asyncio.gather(visit.ask(queue_calls.queues()), visit.ask(fleet.gateways()))
+        queues, gateways, models = await asyncio.gather(
+            visit.ask(queue_calls.queues()), visit.ask(fleet.gateways()), visit.ask(fleet.models())
+        )
         tenants = (await visit.ask(tenancy.tenants())).tenants if not visit.who.tenant else []
         return Choices(
             queues=accepting(queues.queues),
             gateways=[each.name for each in gateways.gateways],
             tenants=[each.name for each in tenants],
+            models=model_titles(visit.words, models.models),
         )
 
     async def _found(self, event: GenericEventArguments) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seaway.client.call import Call
-from seaway.client.calls import policies, tenancy
+from seaway.client.calls import fleet, policies, tenancy
 from seaway.client.calls import queues as queue_calls
 from seaway.domain.amounts import split_amounts
 from seaway.domain.errors import RejectedError, StaleError
 from seaway.domain.queues import options_text
 from seaway.web.pages.queues.rows import Seen
 from seaway.web.parts.form import Field, Form, confirm, notify
+from seaway.web.parts.models import models_hint
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 from seaway.wire.queues import split_options
@@ -38,10 +40,10 @@ def fresh(call: Call[T]) -> Call[T]:
 async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
     """Open the dialog for a new or an existing queue."""
     words = visit.words
-    known = await visit.ask(policies.policies())
+    known, models = await asyncio.gather(visit.ask(policies.policies()), visit.ask(fleet.models()))
     by_name = {each.name: each.name for each in known.policies}
     keys = words("Keys, separated by commas; * for all.")
-    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    amounts = f"{words('Like gpus=16, gpus/A100=8, memory=2TB')}. {models_hint(words, models.models)}".strip()
     parents = {each.name: each.name for each in seen.queues if queue is None or each.name != queue.name}
     fields = [
         Field("parent", words("Part of"), queue.parent if queue else "", {"": words("none"), **parents}),
@@ -234,10 +236,11 @@ def ask_tenant(visit: Visit, tenant: TenantOut | None) -> None:
     ask_named(visit, title, fields, put, tenant.name if tenant else "")
 
 
-def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
+async def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> None:
     """Open the dialog for the quota of a tenant in a pool; for an empty name, in a pool where it has none."""
     words, quota = visit.words, tenant.quotas.get(pool)
-    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    models = (await visit.ask(fleet.models())).models
+    amounts = f"{words('Like gpus=16, gpus/A100=8, memory=2TB')}. {models_hint(words, models)}".strip()
     jobs = words("Like gpus=16, jobs=100. Empty for none.")
     none = words("Empty for no maximum.")
     fields = [
@@ -341,13 +344,14 @@ async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False, 
     """
     words = visit.words
     try:
-        await visit.ask(fresh(call) if new else call)
+        stored = await visit.ask(fresh(call) if new else call)
     except StaleError as error:
         if new:
             raise RejectedError(words("This name is taken."), where="name") from error
         raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
     _look_again(visit)
-    notify(words("{name} is saved", name=name), warning)
+    found = [words.plain(each) for each in getattr(stored, "warnings", ())]
+    notify(words("{name} is saved", name=name), "\n".join(filter(None, (warning, *found))))
 
 
 def _look_again(visit: Visit) -> None:

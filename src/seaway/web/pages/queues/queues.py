@@ -236,7 +236,7 @@ class _Queues:
             self.locate()
             self.draw()
 
-    def _act_on_tenant(self, act: str, name: str) -> None:
+    async def _act_on_tenant(self, act: str, name: str) -> None:
         words, (name, _, pool) = self.visit.words, name.partition(" ")
         tenant = next((each for each in self.seen.tenants if each.name == name), None)
         if act == "new":
@@ -246,7 +246,7 @@ class _Queues:
         elif act == "change":
             ask_tenant(self.visit, tenant)
         elif act == "quota":
-            ask_quota(self.visit, self.seen, tenant, pool)
+            await ask_quota(self.visit, self.seen, tenant, pool)
         elif act == "remove":
             title = words("Remove tenant {name}?", name=name)
             text = words("Its finished jobs are removed too, and its tokens are revoked.")

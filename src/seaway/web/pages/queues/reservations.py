@@ -16,6 +16,7 @@ from seaway.web.fragment import Fragment
 from seaway.web.pages.queues.forms import ask_named, ask_to_remove
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import Field
+from seaway.web.parts.models import models_hint
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
@@ -62,8 +63,11 @@ class _Reservations:
 async def ask_reservation(visit: Visit, there: ReservationOut | None) -> None:
     """Open the dialog for a new or an existing reservation."""
     words = visit.words
-    tenants, queues, clusters = await asyncio.gather(
-        visit.ask(tenancy.tenants()), visit.ask(queue_calls.queues()), visit.ask(fleet.clusters())
+    tenants, queues, clusters, models = await asyncio.gather(
+        visit.ask(tenancy.tenants()),
+        visit.ask(queue_calls.queues()),
+        visit.ask(fleet.clusters()),
+        visit.ask(fleet.models()),
     )
     zone = await visit.zone()
     soon = datetime.now(zone).replace(minute=0, second=0) + timedelta(hours=1)
@@ -94,7 +98,13 @@ async def ask_reservation(visit: Visit, there: ReservationOut | None) -> None:
             str(there.gpus) if there and there.gpus else "",
             hint=words("Leave empty for all of the clusters or nodes."),
         ),
-        Field("gpu_model", words("GPU model"), there.gpu_model if there else ""),
+        Field(
+            "gpu_model",
+            words("GPU model"),
+            there.gpu_model if there else "",
+            hint=models_hint(words, models.models),
+            completions=[each.model for each in models.models],
+        ),
         Field("clusters", words("Clusters"), list(there.clusters) if there else [], {each: each for each in listed}),
         Field(
             "nodes",
