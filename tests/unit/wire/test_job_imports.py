@@ -297,3 +297,39 @@ def test_a_script_in_a_job_of_seaway_is_an_error_of_that_job(field: str, tmp_pat
         read_value(JobIn, job.fields)
     errors = {each.where: each.message for each in (caught.value, *caught.value.also)}
     assert errors["run"] == 'must be a mapping, like {image: ubuntu, command: [sh, -c, "python train.py"]}'
+
+
+@pytest.mark.parametrize(
+    ("resources", "vendor"),
+    [
+        ({"nvidia.com/gpu": 1}, ["NVIDIA"]),
+        ({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000}, ["NVIDIA"]),
+        ({"nvidia.com/mig-1g.10gb": 1}, ["NVIDIA"]),
+        ({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 4000}, ["NVIDIA"]),
+        ({"amd.com/gpu": 1}, ["AMD"]),
+        ({"cpu": 1}, None),
+    ],
+)
+def test_the_resource_of_a_pod_sets_the_vendor_of_its_gpus(
+    resources: dict[str, int], vendor: list[str] | None, tmp_path: Path
+) -> None:
+    """A program for cards of one vendor does not get those of another one."""
+    container = {"name": "c", "image": "train", "resources": {"limits": resources}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    path = tmp_path / "pod.yaml"
+    path.write_text(yaml.safe_dump(pod), encoding="utf-8")
+    (job,) = read_any_jobs(str(path))
+    assert job.fields["resources"].get("gpu_vendor") == vendor
+
+
+def test_a_local_queue_of_kueue_is_reported(tmp_path: Path) -> None:
+    """The queue stays, and the report says that an import has the queue of the ClusterQueue instead."""
+    labels = {"kueue.x-k8s.io/queue-name": "users"}
+    spec = {"containers": [{"name": "c", "image": "train"}]}
+    path = tmp_path / "pod.yaml"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels}, "spec": spec}
+    path.write_text(yaml.safe_dump(pod), encoding="utf-8")
+    (job,) = read_any_jobs(str(path))
+    assert job.fields["queue"] == "users"
+    assert job.converted
+    assert any("LocalQueue" in each.text for each in job.converted.notes if each.result is Result.CHANGED)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seaway.domain.amounts import amount_of, model_resource
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 from seaway.wire.queue_imports.files import read_queues
@@ -235,6 +236,69 @@ def test_scheduler_queues_have_capacities_in_three_forms(wrapped: bool) -> None:
         ("queue Not Valid", "weight"),
         ("queue Not Valid", "name"),
     }
+
+
+def test_fair_share_by_priority_displaces_queues_with_a_larger_share() -> None:
+    """`PreemptLowerPriority` of the fair share is reclaim by shares, and the report says so."""
+    found = read(SCHEDULER.replace("LessThanOrEqualToFinalShare", "PreemptLowerPriority"))
+    assert {each.reclaim for each in found.queues} == {Reclaim.FAIR_SHARE}
+    (said,) = [each.reason for each in found.left if each.source == "fairShare"]
+    assert said.startswith("becomes --reclaim FairShare")
+
+
+@pytest.mark.parametrize(("state", "is_open"), [("Open", True), ("Closed", False), ("Closing", False), ("Odd", None)])
+@pytest.mark.parametrize("at", ["spec", "status"])
+def test_the_state_of_a_volcano_queue_opens_or_closes_it(at: str, state: str, is_open: bool | None) -> None:
+    """A closed queue accepts no jobs; an unknown state is reported."""
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "v"}}
+    found = read_queues([{**queue, at: {"state": state}}])
+    assert found.queues[0].open is is_open
+    assert (("Queue v", "state") in left(found)) is (is_open is None)
+
+
+def test_node_groups_of_volcano_are_reported_with_their_effect() -> None:
+    """A pool has clusters and no node groups, so the report names the groups that jobs must use and avoid."""
+    groups = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: v}
+spec:
+  affinity:
+    nodeGroupAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [fast, new]}
+    nodeGroupAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [serving]}
+"""
+    said = {each.field: each.reason for each in read(groups).left}
+    assert "must use the node groups fast, new" in said["affinity.nodeGroupAffinity"]
+    assert "should avoid the node groups serving" in said["affinity.nodeGroupAntiAffinity"]
+
+
+def test_other_values_of_a_config_map_are_no_queues() -> None:
+    """A script beside the queues is skipped; without queues, the file is rejected for that reason."""
+    script = "if [ -z: x ]; then { print 'y: ['"
+    data = {"queues.yaml": SCHEDULER, "run.sh": script}
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": data}
+    assert [each.name for each in read_queues([held], 64).queues] == ["high", "low"]
+    with pytest.raises(RejectedError, match="has no queue"):
+        read_queues([{**held, "data": {"run.sh": script}}])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "product"),
+    [
+        ("nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3"),
+        ("cloud.google.com/gke-accelerator", "nvidia-h100-mega-80gb", "NVIDIA H100 80GB HBM3"),
+        ("cloud.google.com/gke-accelerator", "nvidia-h200-141gb", "NVIDIA H200"),
+        ("cloud.google.com/gke-accelerator", "nvidia-tesla-v100", "Tesla V100-SXM2-16GB"),
+        ("k8s.amazonaws.com/accelerator", "nvidia-l40s", "NVIDIA L40S"),
+    ],
+)
+def test_the_label_of_a_flavor_limits_the_cards_of_its_nodes(key: str, value: str, product: str) -> None:
+    """Amounts of the flavor are for a name that covers the product as clusters report it."""
+    text = KUEUE.replace("nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB", f"{key}: {value}")
+    vision = next(each for each in read(text).queues if each.name == "vision")
+    assert (
+        amount_of({model_resource(product): 1000, "gpus": 1000}, next(n for n in vision.guarantee if "/" in n)) == 1000
+    )
 
 
 def test_several_forms_in_one_file_are_read_together() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import AMD, NVIDIA
 from seaway.domain.runtime import RESERVED_NAMES
 from seaway.domain.units import cpu_text, memory_text
 from seaway.wire.fields import cpu_milli, memory_mib
@@ -64,6 +65,8 @@ def put_metadata(out: Converted, metadata: Section, stem: str) -> None:
     labels = metadata.pairs("labels")
     if queue := labels.pop(QUEUE, ""):
         put_name(out, f"{metadata.at('labels')}.{QUEUE}", "queue", queue)
+        text = "a LocalQueue in Kueue; after seaway queue import, give the queue of its ClusterQueue with --queue"
+        out.note(f"{metadata.at('labels')}.{QUEUE}", text, Result.CHANGED)
     _labels(out, metadata, labels)
     _annotations(metadata, out)
     if metadata.take("namespace"):
@@ -419,14 +422,22 @@ def _resources(out: Converted, resources: Section) -> None:
                 out.drop(given[name][0], "the limit is that of the request")
             given[str(name)] = (where, value)
     resources.finish({}, {"claims": "give resources.gpus"})
-    gpus = next((name for name in GPUS if name in given), "")
     for name, (where, value) in given.items():
         try:
             _resource(out, name, where, value)
         except RejectedError as error:
             out.refuse(where, error.message)
-    if gpus == "amd.com/gpu":
-        out.keep(given[gpus][0], "resources.gpu_vendor", ["AMD"])
+    for name, (where, _) in given.items():
+        if vendor := vendor_of(name):
+            out.keep(where, "resources.gpu_vendor", [vendor])
+            break
+
+
+def vendor_of(resource: str) -> str:
+    """Return the vendor of the GPUs that a resource of pods stands for; empty for other resources."""
+    if resource.startswith("amd.com/"):
+        return AMD
+    return NVIDIA if resource.startswith(("nvidia.com/", "volcano.sh/vgpu-")) else ""
 
 
 def _resource(out: Converted, name: str, where: str, value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from seaway.domain.errors import RejectedError
 from seaway.wire.queue_imports import kueue, volcano
@@ -17,8 +18,8 @@ MAX_REASONS = 5
 def read_queues(documents: Iterable[Fields], fleet_gpus: int = 0) -> Found:
     """Return the queues of documents, and the fields that cannot be imported.
 
-    Metadata other than names, and status, are not configuration and not reported. A list of objects and a ConfigMap
-    with queues are read as their content.
+    Metadata other than names, and status other than the state of a queue, are not configuration and not reported. A
+    list of objects and a ConfigMap with queues are read as their content.
 
     Parameters
     ----------
@@ -56,11 +57,18 @@ def read_queues(documents: Iterable[Fields], fleet_gpus: int = 0) -> Found:
     return found
 
 
+def _contents(config_map: Fields) -> Iterator[Fields]:
+    """Yield the values of a ConfigMap that are YAML with a mapping. Others, such as scripts, are no queues."""
+    for text in mapping(config_map.get("data")).values():
+        if isinstance(text, str):
+            with suppress(RejectedError):
+                yield mapping(read_yaml(text))
+
+
 def _unpacked(documents: Iterable[Fields]) -> Iterator[Fields]:
     for each in documents:
         if each.get("kind") == "ConfigMap":
-            contents = [read_yaml(text) for text in mapping(each.get("data")).values() if isinstance(text, str)]
-            inside = [content for content in map(mapping, contents) if "queues" in content]
+            inside = [content for content in _contents(each) if "queues" in content]
             yield from inside or [each]
         elif str(each.get("kind", "")).endswith("List") and isinstance(each.get("items"), list):
             yield from _unpacked(map(mapping, each["items"]))

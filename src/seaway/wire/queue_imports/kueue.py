@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from seaway.domain.amounts import GPUS, model_resource, total_of
 from seaway.domain.errors import RejectedError
+from seaway.domain.gpu_models import label_model
 from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
 from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, quantity
 
@@ -234,7 +235,7 @@ def _model(flavor: Fields, found: Found) -> str:
     source, key = f"ResourceFlavor {_name(flavor)}", next((each for each in MODEL_LABELS if each in labels), "")
     others = {name: value for name, value in labels.items() if name != key}
     found.leave_others(source, {**spec, "nodeLabels": others}, (), REASONS)
-    return str(labels[key]) if key else ""
+    return label_model(str(labels[key])) if key else ""
 
 
 def _leave_local(local: Fields, found: Found) -> None:

@@ -15,7 +15,7 @@ from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, 
 
 KNOWN = ("name", "parent", "weight", "priority", "maxCapacity", "guaranteedCapacity", "preemptionPolicy")
 POLICIES = {each.value: each for each in Preemption}
-FAIR_SHARE = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+FAIR_SHARE = ("LessThanOrEqualToFinalShare", "LessThanInitialShare", Preemption.PREEMPT_LOWER_PRIORITY.value)
 """Values of `fairShare.preemptionPolicy` that displace jobs of queues with a larger share."""
 
 
@@ -55,6 +55,11 @@ def _reclaim(share: Fields, found: Found) -> Reclaim | None:
     if policy is None:
         return None
     if policy in FAIR_SHARE:
+        if policy == Preemption.PREEMPT_LOWER_PRIORITY.value:
+            text = (
+                "becomes --reclaim FairShare: queues with a larger share give jobs back, those of lower priority first"
+            )
+            found.leave("fairShare", "preemptionPolicy", text)
         return Reclaim.FAIR_SHARE
     if policy != Reclaim.NEVER.value:
         found.leave("fairShare", "preemptionPolicy", f"{policy!r} is unknown; use {' or '.join(FAIR_SHARE)} or Never")

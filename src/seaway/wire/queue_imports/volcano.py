@@ -19,11 +19,12 @@ GROUP = "scheduling.volcano.sh/"
 ROOT = "root"
 
 REASONS = {
-    "affinity": "the policy of the queue selects nodes; add the nodes to a pool",
     "extendClusters": "set the clusters of the queue's pool: seaway pool set NAME --cluster CLUSTER",
     "type": "a queue serves every kind of jobs",
 }
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")
+STATES = {"Open": True, "Closed": False, "Closing": False}
+AFFINITY = {"nodeGroupAffinity": "use", "nodeGroupAntiAffinity": "avoid"}
 STRATEGIES = {"fifo": Backfill.NONE, "traverse": Backfill.GREEDY}
 
 
@@ -38,14 +39,14 @@ def read_volcano(objects: Iterable[Fields], found: Found) -> None:
         elif name == ROOT:
             found.leave(source, "kind", "queues without a parent are roots")
         else:
-            _add(source, name, spec, found)
+            _add(source, name, spec, mapping(each.get("status")), found)
             annotations = mapping(metadata.get("annotations"))
             for key in HIERARCHY:
                 if key in annotations:
                     found.leave(source, key, "is not read; set spec.parent, or seaway queue set NAME --parent PARENT")
 
 
-def _add(source: str, name: str, spec: Fields, found: Found) -> None:
+def _add(source: str, name: str, spec: Fields, status: Fields, found: Found) -> None:
     parent = str(spec.get("parent") or "")
     queue = FoundQueue(source, name, "" if parent == ROOT else parent)
     queue.weight = Fraction(whole(spec.get("weight"), 0, found, source, "weight", 1))
@@ -58,11 +59,38 @@ def _add(source: str, name: str, spec: Fields, found: Found) -> None:
         found.leave(source, "dequeueStrategy", f"{strategy!r} is unknown")
     if isinstance(reclaimable := spec.get("reclaimable"), bool):
         queue.preemptible = reclaimable
+    queue.open = _is_open(source, spec.get("state") or status.get("state"), found)
+    _leave_affinity(source, mapping(spec.get("affinity")), found)
     found.add(queue)
     known = (
         "parent", "weight", "priority", "capability", "deserved", "guarantee", "dequeueStrategy", "reclaimable",
+        "affinity", "state",
     )  # fmt: skip
     found.leave_others(source, spec, known, REASONS)
+
+
+def _is_open(source: str, state: object, found: Found) -> bool | None:
+    """Return whether the queue accepts jobs; None if the state does not say it."""
+    if state not in (None, "", *STATES):
+        found.leave(source, "state", f"{state!r} is unknown; use {' or '.join(STATES)}")
+    return STATES.get(str(state))
+
+
+def _leave_affinity(source: str, affinity: Fields, found: Found) -> None:
+    """Report the node groups that jobs of the queue must use or avoid, since a pool has clusters."""
+    for kind, effect in AFFINITY.items():
+        given = mapping(affinity.get(kind))
+        for rule, groups in given.items():
+            named = ", ".join(map(str, groups)) if isinstance(groups, list) else str(groups)
+            if groups and rule.startswith(("required", "preferred")):
+                must = "must" if rule.startswith("required") else "should"
+                text = (
+                    f"jobs {must} {effect} the node groups {named} in Volcano, here they run on all nodes of the pool"
+                )
+                found.leave(source, f"affinity.{kind}", f"{text}: set its clusters, or node labels in the jobs")
+            elif groups:
+                found.leave(source, f"affinity.{kind}.{rule}", "unknown field")
+    found.leave_others(f"{source}: affinity", affinity, tuple(AFFINITY), {})
 
 
 def _guarantee(source: str, spec: Fields, found: Found) -> dict[str, int]:
