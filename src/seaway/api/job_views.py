@@ -64,7 +64,8 @@ routes = router("jobs")
 async def explain_job(request: Request, job: JobRef) -> Response:
     """Explain the state of a job."""
     pipeline, found = pipeline_of(request), await find(request, job)
-    return json_reply(reason_fields(await pipeline.threads.read(pipeline.plane.overview.reason, found)))
+    reason = await pipeline.threads.read(pipeline.plane.overview.reason, found, caller_of(request).may_see)
+    return json_reply(reason_fields(reason))
 
 
 async def begin_of(pipeline: RequestPipeline, since: str, after: int) -> int:

@@ -190,7 +190,8 @@ async def submit_job(request: Request, dry_run: DryRun = False) -> Response:
     given, _ = await read_either(request, JobIn)
     (spec,), _ = await _admitted(request, [_own(request, given)])
     dry_run_of = pipeline.plane.overview.dry_run
-    return json_reply(dry_run_fields(await pipeline.threads.heavy(dry_run_of, spec, caller_of(request).name)))
+    who = caller_of(request)
+    return json_reply(dry_run_fields(await pipeline.threads.heavy(dry_run_of, spec, who.name, who.may_see)))
 
 
 @operation(
@@ -224,8 +225,8 @@ async def submit_jobs(request: Request, dry_run: DryRun = False) -> Response:
     if dry_run:
         request.scope[DRY_RUN] = True
         require_order((await _admitted(request, specs, batch=True))[0])
-        dry_run_of, name = pipeline.plane.overview.dry_run, caller_of(request).name
-        trials = [await pipeline.threads.heavy(dry_run_of, spec, name) for spec in specs]
+        dry_run_of, who = pipeline.plane.overview.dry_run, caller_of(request)
+        trials = [await pipeline.threads.heavy(dry_run_of, spec, who.name, who.may_see) for spec in specs]
         return json_reply({"jobs": [dry_run_fields(each) for each in trials]})
     jobs, new = await _stored(request, specs, _key(request, await request.body()), batch=True)
     fields = {"jobs": [job_fields(each) for each in jobs]}

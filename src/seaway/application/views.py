@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -282,12 +282,18 @@ class Choice:
     chosen: bool
 
 
+Sees = Callable[[str], bool]
+"""Report whether a user may see the jobs of a tenant."""
+
+
 @dataclass(frozen=True, slots=True)
 class RoomMaker:
     """A running job that makes room for a waiting one.
 
     Attributes
     ----------
+    name, tenant
+        Empty for those who may not see the tenant.
     replicas
         Number of replicas by which it shrinks; 0 if it ends.
     """
@@ -296,6 +302,15 @@ class RoomMaker:
     name: str
     tenant: str
     replicas: int = 0
+
+    @property
+    def label(self) -> str:
+        """Name of the job, or its ID for those who may not see the tenant."""
+        return self.name or self.job_id
+
+    def shown_to(self, sees: Sees) -> RoomMaker:
+        """Return the job as a user who sees some tenants may know it."""
+        return self if sees(self.tenant) else replace(self, name="", tenant="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +336,10 @@ class DryRun:
         Objects that would be sent to the clusters.
     placement_reason
         What decided for the node of the first replica, against the next best one; empty if unknown.
+    room_from
+        Running jobs that would shrink or end for it.
+    room_within_s
+        Time until all of these have made room at the latest, seconds.
     """
 
     policy: str
@@ -332,6 +351,8 @@ class DryRun:
     microprice_per_hour: int | None = None
     manifests: tuple[dict[str, Any], ...] = ()
     placement_reason: str = ""
+    room_from: tuple[RoomMaker, ...] = ()
+    room_within_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +383,8 @@ class Reason:
         Duration of a waiting job that is learned from past runs, and their number; None and 0 if none is.
     end_reason
         Reason for the end of the last attempt of a waiting job; empty without one.
+    room_from
+        Running jobs that shrink or end for a waiting job.
     """
 
     job: JobRecord
@@ -378,6 +401,7 @@ class Reason:
     learned_runs: int = 0
     decided_ns: int | None = None
     end_reason: str = ""
+    room_from: tuple[RoomMaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

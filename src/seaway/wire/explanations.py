@@ -60,6 +60,18 @@ class RemedyOut(Shown):
     """Number of their nodes."""
 
 
+class RoomMakerOut(Shown):
+    """A running job that makes room for a waiting one."""
+
+    job_id: str
+    name: str
+    """Empty for those who may not see its tenant."""
+    tenant: str
+    """Empty for those who may not see it."""
+    replicas: int
+    """Number of replicas by which it shrinks; 0 if it ends."""
+
+
 class ExplanationOut(Shown):
     """Reasons, over all nodes, why a replica can or cannot be placed."""
 
@@ -102,17 +114,20 @@ class ReasonOut(Shown):
     """Number of these runs."""
     end_reason: CodedOut | None = None
     """Reason for the end of the last attempt of a waiting job, such as the job that displaced it; null without one."""
+    room_from: list[RoomMakerOut] = Field(default_factory=list)
+    """Running jobs that shrink or end for it. After a restart of the server, only the reason of the job has them."""
     reason: CodeOut
     """The code is one of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
     `reserved_in_advance`: advance reservations keep capacity for others. `reserved`: devices are reserved for this job.
+    If other jobs shrink or end for it, `what` says which ones, and `ends_at` by when.
     `queue_limit`: a limit of its queue or an ancestor has no room for it. `tenant_quota`, `user_quota`: a quota of its
     tenant or user has none. `model_limit`: a limit has no room for the GPU models that it may use. `lending_limit`:
     other queues keep the rest of the pool for themselves. `delays_earlier_jobs`: a start now could delay a planned
     start. `behind_earlier_jobs`: its queue has no backfill, and an earlier job waits. `to_be_decided`: it fits, and is
     not decided yet. Others: `backoff`, `policy_not_ready`, `gateway_unknown`, `queue_removed`, `placed`, `finished`.
 
-    Parameters are `policy`, `gateway`, `where`, `soon_s`, `queue`, `tenant`, `pool`, `user`,
+    Parameters are `policy`, `gateway`, `where`, `soon_s`, `what`, `ends_at`, `queue`, `tenant`, `pool`, `user`,
     `held`, `limit`, `requested`, `reserved` (for jobs that displaced others), and those of `filtered`. `why`, `until`
     and `short` (of what there is too little) are reasons.
     """
@@ -149,7 +164,7 @@ class DryRunOut(Shown):
 
     policy: str
     fits: bool
-    """True if the job would start immediately."""
+    """True if the job would start immediately, or as soon as the jobs of `room_from` have made room."""
     message: str
     reason: CodeOut
     candidates: list[ChoiceOut]
@@ -158,6 +173,10 @@ class DryRunOut(Shown):
     """Price of all replicas per hour, in units of the currency; null if unknown, or if the job would wait."""
     placement_reason: CodedOut | None = None
     """Reason for the node of the first replica: the score that decided against the next best one; null if unknown."""
+    room_from: list[RoomMakerOut] = Field(default_factory=list)
+    """Running jobs that would shrink or end for it."""
+    room_within_s: int = 0
+    """Time until all of these have made room at the latest, seconds."""
     explanation: ExplanationOut
     manifests: list[dict[str, Any]]
     """First 1,000 objects that Seaway would create in the clusters; the job ID in them consists of zeros."""
@@ -221,6 +240,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         **code_fields(reason.code, reason.params, reason.message),
         placement_reason=coded(reason.placement_reason),
         end_reason=coded(reason.end_reason),
+        room_from=[fields_of(RoomMakerOut, each) for each in reason.room_from],
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         estimated_start=moment_or_none(reason.estimated_start_ns),
         decided_at=moment_or_none(reason.decided_ns),
@@ -251,4 +271,5 @@ def dry_run_fields(trial: DryRun) -> dict[str, Any]:
         manifests=list(trial.manifests[:MAX_OBJECTS]),
         **with_message(trial.message),
         placement_reason=coded(trial.placement_reason),
+        room_from=[fields_of(RoomMakerOut, each) for each in trial.room_from],
     )

@@ -53,6 +53,9 @@ def test_in_chinese_it_is_put_together_by_cause_kind_of_answer_it_is() -> None:
     assert answered(chinese, "behind_earlier_jobs") == f"{said} 其队列不允许回填，而更早的作业放不下。"  # noqa: RUF001
     assert answered(chinese, "to_be_decided") == f"{said} 等待下一轮调度。"
     assert answered(chinese, "reserved", where="<a>") == f"它是队列中的第一个，&lt;a&gt; 为它预留。 {said}"  # noqa: RUF001
+    shrinks = CodedOut(code="victim_shrinks", params={"job": "hog", "count": 1}, message="")
+    made = answered(chinese, "reserved", where="a/n", what=shrinks, ends_at="2026-11-27T14:05:30Z")
+    assert made == "等待作业 hog 减少 1 个副本，最晚 2026-11-27 14:05:30 UTC"  # noqa: RUF001
     assert answered(chinese, "policy_not_ready", policy="pilot") == "其队列的策略 pilot 正在准备。"
     limit = answered(chinese, "queue_limit", queue="vision", held="16", limit="16 gpus", requested="1")
     assert limit == "队列 vision 已占用 16，上限为 16 gpus。此作业请求 1。"  # noqa: RUF001

@@ -43,6 +43,7 @@ from seaway.application.views import (
     NodeView,
     PolicyView,
     Reason,
+    Sees,
     StandbyView,
 )
 from seaway.application.whatif.dry_run import DryRuns
@@ -307,20 +308,22 @@ class Overview:
 
     # Decisions.
 
-    def dry_run(self, spec: JobSpec, user: str = "") -> DryRun:
+    def dry_run(self, spec: JobSpec, user: str = "", sees: Sees = lambda _: True) -> DryRun:
         """Place a job with the policy of its queue on a copy of the current fleet, without side effects.
 
         Parameters
         ----------
         user
             User who would submit it; empty to ignore quotas of users.
+        sees
+            Tenants whose jobs are named.
 
         Raises
         ------
         RejectedError
             If the selected cluster does not support its template.
         """
-        trial = self._tries.dry_run(spec, user)
+        trial = self._tries.dry_run(spec, user, sees)
         made = [
             Deployment.of(UNNAMED, 1, cluster, spec, trial.placements)
             for cluster in dict.fromkeys(each.cluster for each in trial.placements)
@@ -328,10 +331,10 @@ class Overview:
         documents = [document for each in made for document in self._backend(each.cluster).manifests(each.shown())]
         return replace(trial, manifests=tuple(documents))
 
-    def reason(self, job: JobRecord) -> Reason:
-        """Explain the state of a job."""
+    def reason(self, job: JobRecord, sees: Sees = lambda _: True) -> Reason:
+        """Explain the state of a job. Other jobs of tenants that `sees` reports are named."""
         attempts = self._store.attempts(job.id) if job.attempt else []
-        reason = self._tries.reason(job, attempts[-1] if attempts else None)
+        reason = self._tries.reason(job, attempts[-1] if attempts else None, sees)
         if not reason.position:
             return reason
         planned = self._controller.forecast.plan().get(job.id)

@@ -12,12 +12,15 @@ from itertools import islice
 import numpy as np
 
 from seaway.application.control.loop import Controller
+from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED
+from seaway.application.control.scheduler.preemptor import Preview, preview_text, room_text
+from seaway.application.control.scheduler.reservations import Reservation
 from seaway.application.control.scheduler.scheduler import DELAYS
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.records import Attempt, JobRecord
-from seaway.application.views import Choice, DryRun, Reason
+from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
 from seaway.domain import reasons
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
@@ -99,13 +102,15 @@ class DryRuns:
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
-    def dry_run(self, spec: JobSpec, user: str = "") -> DryRun:
-        """Place a job with the policy of its queue on a copy of the fleet.
+    def dry_run(self, spec: JobSpec, user: str = "", sees: Sees = lambda _: True) -> DryRun:
+        """Place a job with the policy of its queue on a copy of the fleet, or where the control loop would make room.
 
         Parameters
         ----------
         user
             User who would submit it; empty to ignore quotas of users.
+        sees
+            Tenants whose jobs are named.
 
         Raises
         ------
@@ -126,8 +131,11 @@ class DryRuns:
             placements, hit = self._placed(snapshot, spec, user, job, profile)
             if behind := self._comes_behind(spec, user):
                 placements = ()
+            preview = None if placements or behind else self._preview(spec, user)
             because = why_chosen(snapshot, usable.job, profile, placements, explanation.candidates)
             explanation = replace(explanation, candidates=_shown(explanation.candidates, placements))
+            if preview:
+                placements = preview.placements
             if not placements and not behind:
                 found = self._remedies(usable, spec, user, job, profile)
                 explanation = replace(explanation, remedies=found)
@@ -144,13 +152,30 @@ class DryRuns:
         said = summary(explanation, short if waits else "")
         if placements and len(placements) < job.replicas:
             said = reasons.also(said, reasons.Reason("some_start", count=len(placements), replicas=job.replicas))
-        if hit:
+        makers = tuple(each.shown_to(sees) for each in preview.room_from) if preview else ()
+        if makers:
+            said = preview_text(makers)
+        elif hit:
             said = reasons.also(said, reasons.Reason("but", what=hit.message))
         elif behind:
             said = reasons.also(said, _MORE["behind_earlier_jobs"])
         return DryRun(
-            profile.name, bool(placements), said, choices, placements, explanation, price, placement_reason=because
+            profile.name,
+            bool(placements),
+            said,
+            choices,
+            placements,
+            explanation,
+            price,
+            placement_reason=because,
+            room_from=makers,
+            room_within_s=preview.within_s if preview else 0,
         )
+
+    def _preview(self, spec: JobSpec, user: str) -> Preview | None:
+        """Return the place that a job would get from running ones if it was submitted now."""
+        with self._controller.lock:
+            return self._controller.scheduler.preview(self._submitted_now(spec, user))
 
     def _usable(self, job: Job, spec: JobSpec, user: str) -> Usable:
         """Return the part of the fleet that a job may use. `_stage` sets the copies of the fleet."""
@@ -200,14 +225,14 @@ class DryRuns:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit
 
-    def reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
-        """Explain the state of a job; `attempt` is its latest."""
+    def reason(self, job: JobRecord, attempt: Attempt | None, sees: Sees = lambda _: True) -> Reason:
+        """Explain the state of a job; `attempt` is its latest. Jobs of tenants that `sees` reports are named."""
         if attempt is None:
-            return self._reason(job, attempt)
+            return self._reason(job, attempt, sees)
         end_reason = attempt.reason if job.state.waits else ""
-        return replace(self._reason(job, attempt), decided_ns=attempt.created_ns, end_reason=end_reason)
+        return replace(self._reason(job, attempt, sees), decided_ns=attempt.created_ns, end_reason=end_reason)
 
-    def _reason(self, job: JobRecord, attempt: Attempt | None) -> Reason:
+    def _reason(self, job: JobRecord, attempt: Attempt | None, sees: Sees) -> Reason:
         placements = attempt.placements if attempt and job.state.placed else ()
         because = attempt.why if attempt else ""
         if job.state.final or not (job.state.waits or job.state.placed):
@@ -230,8 +255,10 @@ class DryRuns:
             policy = policy_text(self._controller.scheduler.policy_of(job.spec.queue))
             said: str = reasons.Reason("waits", why=unready)
             return Reason(job, said, ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy})
-        code, params, said = self._why_waiting(job, explanation, short)
-        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params)
+        with self._controller.lock:
+            makers = [each.shown_to(sees) for each in self._controller.scheduler.preemptor.room_for(job.id)]
+        code, params, said = self._room_made(job, makers) or self._why_waiting(job, explanation, short)
+        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params, room_from=tuple(makers))
 
     def explained(self, job: JobRecord) -> Explanation | None:
         """Explain a waiting job on the current fleet; None while its gateway is missing.
@@ -268,10 +295,28 @@ class DryRuns:
 
     def _comes_behind(self, spec: JobSpec, user: str) -> bool:
         """Report whether a job that is submitted now would wait for earlier jobs of a queue without backfill."""
+        with self._controller.lock:
+            return self._controller.live.waiting.is_behind(self._submitted_now(spec, user))
+
+    def _submitted_now(self, spec: JobSpec, user: str) -> Entry:
+        """Return the entry of a job that is submitted now. The caller holds the lock of the control-plane state."""
         live = self._controller.live
         next_ns = live.clock.now_ns() + 1
+        return live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user))
+
+    def _room_made(self, job: JobRecord, makers: Sequence[RoomMaker]) -> _Answer | None:
+        """Return the reason of a job for which others make room, as `_why_waiting`; None if none do."""
+        live = self._controller.live
         with self._controller.lock:
-            return live.waiting.is_behind(live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user)))
+            retained = self._controller.scheduler.reservations.of_claim(job.id)
+            now_ns, wall_ns = live.clock.monotonic_ns(), live.clock.now_ns()
+        if not makers or retained is None or retained.starts_ns is None:
+            return None
+        ends_at = reasons.time_param(wall_ns + retained.starts_ns - now_ns, seconds=True)
+        what, soon_s = room_text(makers), max(0, retained.starts_ns - now_ns) // 1_000_000_000
+        where, held = _reserved_text(retained)
+        said = reasons.also(reasons.Reason("waits_until_at", what=what, ends_at=ends_at), held)
+        return "reserved", {"where": where, "soon_s": soon_s, "what": what, "ends_at": ends_at}, said
 
     def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
         """Return the code, parameters and text of the reason why a job waits."""
@@ -299,10 +344,8 @@ class DryRuns:
             return code, _limit_params(hit), reasons.Reason("waits", why=hit.message)
         said = reasons.also(said, *(each.message for each in exhausted.values()))
         if retained:
-            places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
-            where = ", ".join(places[:3])
+            where, held = _reserved_text(retained)
             soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
-            held = reasons.Reason("places_reserved" if len(places) > 1 else "place_reserved", where=where)
             if retained.starts_ns:
                 held = reasons.Reason("free_in", what=held, soon=soon_s)
             return "reserved", {"where": where, "soon_s": soon_s}, reasons.Reason("waits_first", what=held, why=said)
@@ -452,6 +495,13 @@ def _placement_code(explanation: Explanation, short: str, *, delays: bool, behin
     )
     params = {"insufficient_capacity": {"short": short}, "deferred": {"why": explanation.deferral_reason}}
     return code, params.get(code, {})
+
+
+def _reserved_text(retained: Reservation) -> tuple[str, str]:
+    """Return the first places of a reservation, and a clause with them."""
+    places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
+    where = ", ".join(places[:3])
+    return where, reasons.Reason("places_reserved" if len(places) > 1 else "place_reserved", where=where)
 
 
 def _in_state(job: JobRecord) -> reasons.Reason:

@@ -249,7 +249,9 @@ def still_running(
     found = []
     for key, each in running(state):
         owner = each.owner._replace(queue=changes.queue_of(*each.owner[:2]))
-        if now := shrunk.get(key[0]):
+        if key[1] < 0:  # replicas that leave already
+            found.append((key, replace(each, owner=owner)))
+        elif now := shrunk.get(key[0]):
             found.append((key, Running(owner, now.amounts, now.clusters, each.ends_s, now.placements)))
         elif key[0] not in left:
             found.append((key, replace(each, owner=owner)))

@@ -24,6 +24,7 @@ from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType, StandbyMode
 from seaway.domain.network import OnViolation
+from seaway.domain.reasons import time_text
 from seaway.domain.runtime import RestartPolicy
 from seaway.domain.units import ranges
 from seaway.terminal.reasons import refusals, remedies, scores
@@ -47,6 +48,11 @@ def picture(name: str, trial: Body, *, wide: bool) -> RenderableType:
     """Return the result of a dry run for people."""
     verdict = Text.assemble((name, "bold"), ": ", trial["message"])
     choices = trial["candidates"]
+    if trial.get("room_from"):
+        places = list(dict.fromkeys(f"{each['cluster']}/{each['node']}" for each in trial["placements"]))
+        more = f" and {len(places) - 1} more nodes" if len(places) > 1 else ""
+        room = f"its place on {places[0]}{more} is free within {time_text(trial['room_within_s'])}"
+        return Group(verdict, Text(room, "dim"), "")
     if not choices:
         return Group(verdict, *refusals(trial["explanation"]), *remedies(trial["explanation"]), "")
     shown = choices if wide else [each for at, each in enumerate(choices) if at < MOST or each["chosen"]]

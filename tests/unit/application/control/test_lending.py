@@ -12,7 +12,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.domain.job_spec import Checkpoint, JobSpec
-from seaway.domain.queues import Backfill, Elastic, Queue, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Preemption, Queue, Reclaim
 from seaway.domain.reasons import time_param
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.engine import decide
@@ -240,6 +240,80 @@ def test_both_jobs_say_what_happens() -> None:
     waits = next(each for each in made.plane.store.events(0, 1000, job_id=small) if each.state == "queued")
     ends = time_param(waits.at_ns + 90 * 10**9, seconds=True).replace("T", " ").replace("Z", " UTC")
     assert waits.reason == f"waits until job hog has shrunk by 1 replica, at {ends} at the latest"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_dry_run_decides_as_the_loop_then_does(name: str) -> None:
+    """It names the job that shrinks and by how much, places the job where it then starts, and changes nothing."""
+    case = CASES[name]
+    made = nodes_of_four(2)
+    put(made, *case.records)
+    hog = grown(made, **case.hog)
+    before = size(made, hog)
+    small = spec(**{"gpus": 1, "name": "small", "tenant": "tb", "expected_duration_s": 60, **case.waits})
+    small = made.plane.admission.with_template_traits(small)
+    trial = made.plane.overview.dry_run(small, "ada")
+    count = before - case.left
+    what = f"would start now and shrink hog by {count} replica{'s' if count > 1 else ''}"
+    assert (trial.fits, str(trial.message)) == (True, what)
+    assert [(each.job_id, each.name, each.replicas) for each in trial.room_from] == [(hog, "hog", count)]
+    hidden = made.plane.overview.dry_run(small, "ada", lambda tenant: tenant == "tc")
+    assert hidden.message == trial.message.replace("hog", hog)
+    made.plane.run(5)
+    assert size(made, hog) == before
+    waits = made.plane.submit(small)[0]
+    made.plane.run(10)
+    started = made.plane.attempt(waits)
+    assert {(each.cluster, each.node) for each in trial.placements} <= {
+        (each.cluster, each.node) for each in started.placements
+    }
+
+
+def test_a_dry_run_names_the_jobs_that_would_be_displaced() -> None:
+    """So it does for preemption and reclaim, and says that a job waits where the rules allow neither."""
+    made = nodes_of_four(1)
+    put(
+        made,
+        Queue("top", limit={"gpus": 4000}),
+        Queue("a", parent="top", preemption=Preemption.PREEMPT_LOWER_PRIORITY),
+        Queue("b", parent="top", reclaim=Reclaim.FAIR_SHARE),
+    )
+    for at in range(2):
+        made.submit(name=f"low-{at}", gpus=2, queue="a", expected_duration_s=LONG_S)
+    for fields, says in (
+        ({"queue": "a", "gpus": 4, "priority": 5}, "would start now and displace low-0, low-1"),
+        ({"queue": "b", "gpus": 1}, "would start now and displace low-"),
+        ({"queue": "a", "gpus": 1}, "but queue 'top' holds 4 of its limit of 4 gpus"),
+    ):
+        new = spec(**fields, name="new", expected_duration_s=60)
+        trial = made.plane.overview.dry_run(new, "ada")
+        assert says in trial.message
+        job = made.plane.submit(new)[0]
+        made.plane.run(10)
+        assert (made.state(job) == "running") is trial.fits
+        made.plane.jobs.cancel(job, "ada")
+        made.plane.run(20)
+
+
+def test_explain_names_who_shrinks_and_by_when() -> None:
+    """The names are those of the tenants that the asker may see. The expected start is the end of the grace."""
+    made = nodes_of_four(1)
+    hog = grown(made, checkpoint=Checkpoint("SIGUSR1", 90))
+    made.cluster("alpha").disconnect()
+    small = made.plane.submit(spec(gpus=1, name="small", tenant="tb"))[0]
+    made.plane.settle()
+    ends_ns = made.clock.now_ns() + 90 * 10**9
+    ends = time_param(ends_ns, seconds=True).replace("T", " ").replace("Z", " UTC")
+    made.plane.run(3)
+    reason = made.plane.overview.reason(made.job(small))
+    waits = f"waits until job hog has shrunk by 1 replica, at {ends} at the latest"
+    assert reason.message == f"{waits}; alpha/node-0 is reserved for it"
+    assert (reason.code, [each.job_id for each in reason.room_from]) == ("reserved", [hog])
+    assert reason.estimated_start_ns == pytest.approx(ends_ns, abs=2 * 10**9)
+    other = made.plane.overview.reason(made.job(small), lambda tenant: tenant == "tb")
+    assert made.job(small).reason == waits.replace("hog", hog)
+    assert other.message == reason.message.replace("hog", hog)
+    assert [(each.name, each.tenant) for each in other.room_from] == [("", "")]
 
 
 def test_a_decision_to_shrink_survives_a_restart_at_every_commit() -> None:

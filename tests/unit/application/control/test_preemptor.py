@@ -479,7 +479,8 @@ def test_a_waiting_job_says_what_it_waits_for() -> None:
     high = made.submit(queue="x", priority=5)
     reason = DryRuns(made.plane.controller).reason(made.job(high), None)
     assert reason.code == "reserved"
-    assert "alpha/" in reason.message
+    assert reason.message.startswith("waits until job work has ended, at 20")
+    assert reason.message.endswith(" at the latest; alpha/node-0 is reserved for it")
 
 
 def test_victims_that_take_their_time_stay_the_only_ones() -> None:

@@ -268,14 +268,24 @@ class Forecast:
 
 
 def running(state: PlanState) -> list[tuple[Key, Running]]:
-    """Return the attempts of a state with their expected ends."""
-    return [((each.job_id, each.number), _running(each, user, rest_ns)) for each, user, rest_ns in state.attempts]
+    """Return the attempts of a state with their expected ends. Replicas that leave are apart, and end now."""
+    return [found for each, user, rest_ns in state.attempts for found in _running(each, user, rest_ns)]
 
 
-def _running(attempt: Attempt, user: str, rest_ns: int | None) -> Running:
-    spec = attempt.spec
+def _running(attempt: Attempt, user: str, rest_ns: int | None) -> Iterator[tuple[Key, Running]]:
+    spec, key = attempt.spec, (attempt.job_id, attempt.number)
     ends_s = NEVER_S if rest_ns is None else -(-rest_ns // NS_PER_S)
-    return Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s, attempt.holding)
+    whole = Running(Owner(spec.queue, spec.tenant, user), attempt.amounts, attempt.clusters, ends_s, attempt.holding)
+    leaving = tuple(each for each in attempt.holding if each.leaving)
+    if not leaving:
+        yield key, whole
+        return
+    gone = {name: amount * len(leaving) // len(attempt.holding) for name, amount in attempt.amounts.items()}
+    stay = {name: amount - gone[name] for name, amount in attempt.amounts.items()}
+    stays = tuple(each for each in attempt.holding if not each.leaving)
+    for own, amounts, placements, until_s in ((key, stay, stays, ends_s), ((key[0], -key[1]), gone, leaving, 0)):
+        clusters = tuple(dict.fromkeys(each.cluster for each in placements))
+        yield own, replace(whole, amounts=amounts, placements=placements, clusters=clusters, ends_s=until_s)
 
 
 # Order.

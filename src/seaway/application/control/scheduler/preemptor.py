@@ -87,6 +87,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """The place that a job would get, the jobs that would make room, and the seconds until all have."""
+
+    placements: tuple[Placement, ...]
+    room_from: Sequence[RoomMaker]
+    within_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Shrunk:
     """An elastic job as it will be once a claim is stored, and the time of its commands."""
 
@@ -263,22 +272,19 @@ class Preemptor:
         if len(alike) == MAX_ALIKE:
             self._requests.setdefault(asked.record.id, asked)
 
-    def made_for(self, job_id: str) -> Sequence[RoomMaker]:
+    def room_for(self, job_id: str) -> Sequence[RoomMaker]:
         """Return the jobs that make room for a waiting one; none after a restart."""
         claim = self._claims.get(job_id)
         return self._makers(claim.victims) if claim else []
 
-    def preview(self, entry: Entry) -> tuple[Displacement, Sequence[RoomMaker], int] | None:
-        """Return the place that a job would get now with the jobs that make room, as `claims` decides.
-
-        Return None if none may, or if none has to. The last value is the time until all have made room, seconds.
-        """
+    def preview(self, entry: Entry) -> Preview | None:
+        """Return the place that a job would get from others now, as `claims` decides; None if none may make room."""
         if self._reports_missing() or not self._may_ask(entry):
             return None
         found = self._choose(entry, displaces=True).found
         if found is None or not found.victims:
             return None
-        return found, self._makers(found.victims), self._longest_grace_s(found.victims)
+        return Preview(found.placements, self._makers(found.victims), self._longest_grace_s(found.victims))
 
     def _reports_missing(self) -> bool:
         """Report whether a cluster has not reported since the start, and is not lost."""
@@ -659,7 +665,7 @@ class Preemptor:
         for each in victims:
             if each.whole:
                 shrinks[each.whole].update(each.replicas)
-        what = makers_text(makers, winner.spec.tenant)
+        what = room_text([each.shown_to(winner.spec.tenant.__eq__) for each in makers])
         reason = Reason("waits_until_at", what=what, ends_at=time_param(now_ns + within_s * NS_PER_S, seconds=True))
         if winner.state is JobState.QUEUED:
             change.add(blocked(winner, reason, ACTOR, now_ns))
@@ -732,19 +738,23 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     return placements
 
 
-def makers_text(makers: Sequence[RoomMaker], tenant: str) -> str:
-    """Return a clause on what jobs do to make room. Those of other tenants have their IDs only."""
-    clauses = list[str]()
-    for codes, made in (
-        (("victim_shrinks", "more_shrink"), [each for each in makers if each.replicas]),
-        (("victim_ends", "more_end"), [each for each in makers if not each.replicas]),
-    ):
-        for each in made[:MAX_NAMED]:
-            label = each.name if each.tenant == tenant else each.job_id
-            clauses.append(Reason(codes[0], job=label, **({"count": each.replicas} if each.replicas else {})))
-        if (more := len(made) - MAX_NAMED) > 0:
-            clauses.append(Reason(codes[1], count=more))
+def room_text(makers: Sequence[RoomMaker]) -> str:
+    """Return a clause on what jobs do to make room."""
+    shrinks, ends = ([each for each in makers if bool(each.replicas) is shrinks] for shrinks in (True, False))
+    clauses = [Reason("victim_shrinks", job=each.label, count=each.replicas) for each in shrinks[:MAX_NAMED]]
+    clauses += [Reason("more_shrink", count=len(shrinks) - MAX_NAMED)] if len(shrinks) > MAX_NAMED else []
+    clauses += [Reason("victim_ends", job=each.label) for each in ends[:MAX_NAMED]]
+    clauses += [Reason("more_end", count=len(ends) - MAX_NAMED)] if len(ends) > MAX_NAMED else []
     return both(*clauses)
+
+
+def preview_text(makers: Sequence[RoomMaker]) -> Reason:
+    """Return the result of a dry run of a job for which others make room."""
+    shrinks = [each for each in makers if each.replicas]
+    ends = tuple(each.label for each in makers if not each.replicas)
+    clauses = [Reason("may_shrink", job=each.label, count=each.replicas) for each in shrinks]
+    clauses += [Reason("may_displace", jobs=ends)] if ends else []
+    return Reason("starts_and", what=both(*clauses))
 
 
 def _alike(entry: Entry) -> _Alike:

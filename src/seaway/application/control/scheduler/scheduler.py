@@ -15,7 +15,7 @@ from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.control.scheduler.model_shares import ModelShares
-from seaway.application.control.scheduler.preemptor import Preemptor
+from seaway.application.control.scheduler.preemptor import Preemptor, Preview
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.resizer import Resizer
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
@@ -622,6 +622,10 @@ class Scheduler:
         if self.unready(entry.queue) or self._model_shares.waits(entry):
             return False
         return not self.delays_others(entry) or self._state.waiting.limit_of(entry) is not None
+
+    def preview(self, entry: Entry) -> Preview | None:
+        """Return the place that a job would get from running ones now; None if none may make room."""
+        return self.preemptor.preview(entry) if self._may_displace(entry) else None
 
     def _by_rules(self, entry: Entry) -> bool:
         """Report whether only the filter rules of the policy decide whether a job fits."""
