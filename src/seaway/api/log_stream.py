@@ -29,6 +29,7 @@ from seaway.application.fleet.overview import MAX_LINES, Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
 from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
+from seaway.domain.numbers import whole_number
 from seaway.domain.reasons import Reason
 from seaway.wire.fields import at_ns
 
@@ -294,5 +295,6 @@ class LogStream(Response):
 
 def _later(lines: Sequence[str], place: str, tail: int) -> list[LogLine]:
     """Return the lines after a position, which is a line number."""
-    first = int(place) if place.isdecimal() else max(0, len(lines) - tail)
+    number = whole_number(place)
+    first = max(0, len(lines) - tail) if number is None else number
     return [LogLine(text, str(at + 1)) for at, text in enumerate(lines[first:], first)]

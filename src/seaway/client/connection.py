@@ -30,6 +30,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.numbers import whole_number
 from seaway.domain.reasons import Reason, received
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 def retry_after_s(response: Response) -> int:
     """Return the server's pause before a retry, in seconds."""
     reported = response.headers.get("Retry-After", "")
-    return min(int(reported), MAX_RETRY_AFTER_S) if reported.isdecimal() else RETRY_AFTER_S
+    seconds = whole_number(reported)
+    return RETRY_AFTER_S if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
 
 
 def _problem(response: Response) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.gpu_models import covers, most_specific
 from seaway.domain.job import Demand
+from seaway.domain.numbers import whole_number
 from seaway.domain.placement import DeviceSlice, Placement
 from seaway.domain.reasons import Reason
 from seaway.domain.units import GPU_FORM, LARGEST, cpu_milli, cpu_text, memory_mib, memory_text
@@ -40,15 +41,18 @@ MODEL_PREFIX = "gpus/"
 
 NO_AMOUNTS: Amounts = {}
 
+LONGEST = 80
+"""Maximum length of a value in an error, characters."""
+
 MAX_GPU_WEIGHT = 1000
 """Maximum weight of a GPU model in shares."""
 
 
 def _whole_number(value: object, *, where: str = "") -> int:
-    text = str(value).strip()
-    if isinstance(value, bool) or not text.isdecimal():
-        raise RejectedError(Reason("not_a_whole_number", value=repr(value)), where=where)
-    return int(text)
+    number = whole_number(value.strip() if isinstance(value, str) else value)
+    if number is None:
+        raise RejectedError(Reason("not_a_whole_number", value=repr(value)[:LONGEST]), where=where)
+    return number
 
 
 _PARSERS: dict[str, Callable[..., int]] = {

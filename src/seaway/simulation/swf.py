@@ -22,16 +22,20 @@ from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.node import Node
+from seaway.domain.numbers import whole_number
 
 FIELDS = 18
 """Number of fields of a line."""
 
-NUMBER, SUBMIT, _, RUN, ALLOCATED, _, _, REQUESTED, _, _, _, USER, _, _, QUEUE = range(15)
+NUMBER, SUBMIT, _, RUN, ALLOCATED, _, _, REQUESTED, _, _, STATUS, USER, _, _, QUEUE = range(15)
+
+PARTIAL = (2, 3, 4)
+"""Statuses of the parts of a job, which has another line for the whole."""
 
 MAX_PROCESSORS = 1_000_000
 MAX_TIME_S = 2**53
 
-_HEADER = re.compile(r";\s*(MaxProcs|MaxNodes):\s*([0-9]+)", re.ASCII)
+_HEADER = re.compile(r";\s*(MaxProcs|MaxNodes):[ \t]*(.*)", re.ASCII)
 _DEVICE_MIB = 1024
 _REPLICA = Demand(ResourceRequest(gpus=1))
 """Demand of each replica: a whole device, which fills a node."""
@@ -71,6 +75,8 @@ def read_swf(path: Path, processors: int | None = None) -> Log:
         unknown.
     """
     lines = _lines(path)
+    if processors and processors > MAX_PROCESSORS:
+        raise RejectedError(f"is {processors}, but at most {MAX_PROCESSORS:,}", where="--processors")
     processors = processors or _processors(lines, path)
     jobs, skipped = _jobs(lines, path)
     largest = max(jobs, key=lambda job: job.replicas)
@@ -107,9 +113,14 @@ def _jobs(lines: Sequence[str], path: Path) -> tuple[list[Job], int]:
 
 def _processors(lines: Iterable[str], path: Path) -> int:
     sizes = {match[1]: match[2] for line in lines if (match := _HEADER.match(line))}
-    found = int(sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0)
-    if not 0 < found <= MAX_PROCESSORS:
+    name = next((name for name in ("MaxProcs", "MaxNodes") if sizes.get(name, "-1").strip() != "-1"), "")
+    if not name:
         raise RejectedError("does not name its number of processors (MaxProcs); set --processors", where=str(path))
+    words = sizes[name].split()
+    found = whole_number(words[0], MAX_PROCESSORS) if words else None
+    if not found:
+        text = f"{name} is {sizes[name][:40]!r}, no number from 1 to {MAX_PROCESSORS:,}; set --processors"
+        raise RejectedError(text, where=str(path))
     return found
 
 
@@ -129,6 +140,8 @@ def _entries(lines: Sequence[str], path: Path) -> Iterator[list[int]]:
             raise RejectedError("a field is not a number", where=where) from None
         if not 0 <= entry[SUBMIT] <= MAX_TIME_S or entry[RUN] > MAX_TIME_S:
             raise RejectedError("the submit time or the run time is out of range", where=where)
+        if entry[STATUS] in PARTIAL:
+            continue
         if entry[NUMBER] in seen:
             raise RejectedError(f"job {entry[NUMBER]} appears twice", where=where)
         seen.add(entry[NUMBER])

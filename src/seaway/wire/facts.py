@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -12,11 +11,15 @@ from pydantic_core import PydanticCustomError
 from seaway.application.views import ClusterView
 from seaway.domain.errors import RejectedError
 from seaway.domain.facts import ALL_MODELS, MAX_MICROPRICE, NO_FACTS, Facts, Location, location_of
+from seaway.domain.numbers import exact_number
 from seaway.domain.reasons import Reason
 from seaway.wire.fields import Labels, OneOrMore, Reference, ReferenceOrNone, no_entries, no_pairs
 from seaway.wire.message import Incoming, Shown
 
 MICRO = 10**6
+LONGEST_PRICE = 40
+"""Maximum length of a price in an error, characters."""
+
 MAX_PRICES = 64
 """Maximum number of prices of a cluster."""
 
@@ -29,18 +32,16 @@ def microprice(value: object) -> int:
     RejectedError
         If it is not a price, is out of range, or has more than six decimal places.
     """
-    try:
-        price = Decimal(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-    except InvalidOperation:
-        price = None
-    if price is None or not price.is_finite() or price < 0:
-        raise RejectedError(Reason("not_a_price", value=repr(value)))
-    if price * MICRO > MAX_MICROPRICE:
-        raise RejectedError(Reason("price_too_high", value=repr(value), most=MAX_MICROPRICE // MICRO))
+    price = exact_number(value.strip() if isinstance(value, str) else value)
+    shown = repr(value) if len(str(value)) <= LONGEST_PRICE else f"{str(value)[:LONGEST_PRICE]!r}..."
+    if price is None:
+        raise RejectedError(Reason("not_a_price", value=shown))
     micros = price * MICRO
-    if micros != int(micros):
-        raise RejectedError(Reason("price_too_fine", value=repr(value)))
-    return int(micros)
+    if micros > MAX_MICROPRICE:
+        raise RejectedError(Reason("price_too_high", value=shown, most=MAX_MICROPRICE // MICRO))
+    if micros.denominator != 1:
+        raise RejectedError(Reason("price_too_fine", value=shown))
+    return micros.numerator
 
 
 def price_text(micros: int) -> str:

@@ -20,6 +20,7 @@ from seaway.domain.job_spec import NOT_EXPOSED, Checkpoint, Expose, JobSpec, Ser
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify, Occasion
+from seaway.domain.numbers import whole_number
 from seaway.domain.reasons import Reason, both
 from seaway.domain.runtime import (
     NO_RUNTIME,
@@ -366,7 +367,10 @@ SIGNAL_BEFORE = re.compile(r"(?:SIG)?([A-Z0-9]+)@(.+)")
 def warning_of(value: object) -> object:
     """Read a warning like ``USR1@300``; return other values unchanged."""
     if isinstance(value, str) and (found := SIGNAL_BEFORE.fullmatch(value.strip())):
-        return {"signal": f"SIG{found[1]}", "before": int(found[2]) if found[2].isdecimal() else found[2]}
+        return {
+            "signal": f"SIG{found[1]}",
+            "before": found[2] if (number := whole_number(found[2])) is None else number,
+        }
     return value
 
 

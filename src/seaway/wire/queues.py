@@ -15,6 +15,7 @@ from seaway.application.views import Reason
 from seaway.domain import reasons
 from seaway.domain.amounts import JOBS, RESOURCES, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
+from seaway.domain.numbers import whole_number
 from seaway.domain.queues import (
     GROW_COOLDOWN_S,
     MAX_PRIORITY,
@@ -616,7 +617,8 @@ def split_options(texts: Iterable[str]) -> dict[str, Any]:
         name, _, inner = path.strip().partition(".")
         if not equals or not name:
             raise RejectedError(reasons.Reason("use_key_value", text=each[:80]), where="policy_options")
-        read: str | int = int(value) if value.strip().lstrip("-").isdecimal() else value.strip()
+        number = whole_number(value.strip().removeprefix("-"))
+        read = value.strip() if number is None else -number if value.strip().startswith("-") else number
         if inner:
             found.setdefault(name, {})[inner] = read
         else:

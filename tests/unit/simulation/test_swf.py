@@ -38,6 +38,27 @@ def test_a_log_is_a_cluster_with_gangs(tmp_path: Path) -> None:
     assert log.skipped == 1
 
 
+def test_parts_of_a_job_are_left_out(tmp_path: Path) -> None:
+    """A job that was swapped out has a line for the whole, and lines with status 2 to 4 for its parts."""
+    whole = line(1, 0, 100, 4)
+    parts = "".join(
+        whole.replace(" 1 -1 -1 -1 -1 -1 -1 -1\n", f" {status} -1 -1 -1 -1 -1 -1 -1\n") for status in (2, 3, 4)
+    )
+    log = read_swf(write(tmp_path, HEADER + whole + parts))
+    assert [(job.name, job.expected_duration_s) for job in log.jobs] == [("1", 100)]
+
+
+@pytest.mark.parametrize("text", ["2,048 (with spares)", "many", "9" * 5000, "0", "1000001"])
+def test_a_header_without_a_number_is_rejected(tmp_path: Path, text: str) -> None:
+    """A number of processors that is none is named, instead of being read in part."""
+    log = write(tmp_path, f"; MaxProcs: {text}\n" + line(1, 0, 60, 4))
+    with pytest.raises(RejectedError, match=r"MaxProcs is .*, no number from 1 to 1,000,000; set --processors"):
+        read_swf(log)
+    assert len(read_swf(log, 8).fleet.clusters[0].nodes) == 8
+    with pytest.raises(RejectedError, match="at most 1,000,000"):
+        read_swf(log, 50_000_000)
+
+
 def test_the_number_of_processors_can_be_given(tmp_path: Path) -> None:
     """An explicit number replaces that of the header; without both, the file is rejected."""
     log = write(tmp_path, line(1, 0, 60, 4))

@@ -340,12 +340,17 @@ def _uses(placement: Placement, replica: ReplicaStatus | None, usage: NodeUsage)
 
 
 def is_open(trigger: Trigger, now_ns: int) -> bool:
-    """Report whether a time window is open: its next end is before its next start."""
-    now = datetime.fromtimestamp(now_ns / NS_PER_S, ZoneInfo(trigger.timezone))
-    ends, starts = (next(CronSim(each, now), None) for each in (trigger.end, trigger.start))
-    if ends is None or starts is None:
-        return False
-    return ends.astimezone(UTC) < starts.astimezone(UTC)
+    """Report whether a time window is open: its last start is after its last end."""
+    minute_s = now_ns // (60 * NS_PER_S) * 60
+    upcoming = datetime.fromtimestamp(minute_s + 60, ZoneInfo(trigger.timezone))
+    start, end = (_last(each, upcoming) for each in (trigger.start, trigger.end))
+    return start is not None and (end is None or start > end)
+
+
+def _last(expression: str, upcoming: datetime) -> datetime | None:
+    """Return the last time of a cron expression before a time; None if there is none."""
+    found = next(CronSim(expression, upcoming, reverse=True), None)
+    return None if found is None else found.astimezone(UTC)
 
 
 def value_text(trigger: Trigger, value: float) -> str:

@@ -11,6 +11,7 @@ from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.amounts import split_amounts
 from seaway.domain.errors import RejectedError
+from seaway.domain.numbers import whole_number
 from seaway.domain.tenancy import DEFAULT
 
 if TYPE_CHECKING:
@@ -175,9 +176,10 @@ def set_tenant(
 
 
 def _number(text: str, option: str) -> int | None:
-    if text and not text.isdecimal():
-        raise RejectedError(f"{text!r} is not a whole number; '' clears it", where=option)
-    return int(text) if text else None
+    number = whole_number(text)
+    if text and number is None:
+        raise RejectedError(f"{text[:80]!r} is not a whole number; '' clears it", where=option)
+    return number
 
 
 @app.command()

@@ -35,9 +35,9 @@ def convert(
     """Convert job files of other schedulers, and report each option and field.
 
     Takes batch scripts of Slurm, tasks of SkyPilot, configurations of dstack, and manifests of Kubernetes: Job, Pod,
-    PyTorchJob, RayJob and Volcano Job. Prints jobs for `seaway submit` to standard output, and the report to standard
-    error: each field is kept, changed or not kept. A field without which the job would be another one is an error:
-    change it, or leave it out with --ignore.
+    Deployment, StatefulSet, PyTorchJob, RayJob, RayCluster, JobSet, LeaderWorkerSet and Volcano Job. Prints jobs for
+    `seaway submit` to standard output, and the report to standard error: each field is kept, changed or not kept. A
+    field without which the job would be another one is an error: change it, or leave it out with --ignore.
 
     `seaway submit FILE` converts in the same way.
 

@@ -24,6 +24,7 @@ from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType, StandbyMode
 from seaway.domain.network import OnViolation
+from seaway.domain.numbers import whole_number
 from seaway.domain.reasons import time_text
 from seaway.domain.runtime import RestartPolicy
 from seaway.domain.units import ranges
@@ -429,7 +430,7 @@ def submit(
         "resources.gpu_topology": gpu_topology,
         "resources.cpu": cpu,
         "resources.memory": memory,
-        "replicas": int(replicas) if replicas and replicas.isdecimal() else replicas,
+        "replicas": replicas if (number := whole_number(replicas)) is None else number,
         "scale": [{"metric": metric, "target": target} for metric, target in (pairs(scale, "--scale") or {}).items()]
         or None,
         "gang": gang,

@@ -20,6 +20,7 @@ import typer
 from seaway.cli.errors import note
 from seaway.cli.output import console
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.numbers import whole_number
 
 if TYPE_CHECKING:
     from seaway.client.sync import Client
@@ -57,9 +58,10 @@ class Team:
 
         name, _, gpus = text.strip().partition("=")
         require_name("tenant", name)
-        if gpus and not (gpus.isascii() and gpus.isdigit()):
-            raise RejectedError(f"{gpus!r} is not a number of GPUs, like {name}=16", where="--tenant")
-        return cls(name, int(gpus or 0))
+        number = whole_number(gpus or 0)
+        if number is None:
+            raise RejectedError(f"{gpus[:80]!r} is not a number of GPUs, like {name}=16", where="--tenant")
+        return cls(name, number)
 
 
 @dataclass(slots=True)
@@ -189,9 +191,9 @@ def _ask(question: str, default: str) -> str:
 
 
 def _ask_port(default: int) -> int:
-    while not (answer := _ask("Port", str(default))).isdecimal():
-        note(f"{answer!r} is not a port")
-    return int(answer)
+    while (port := whole_number(answer := _ask("Port", str(default)), 65_535)) is None:
+        note(f"{answer[:80]!r} is not a port")
+    return port
 
 
 def _ask_clusters(plan: Plan) -> None:

@@ -34,7 +34,7 @@ ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts", "unset", "let"
 PATHS = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR", "CONDA_PREFIX", "VIRTUAL_ENV"})
 """Variables with the absolute path of a folder or program."""
 
-_PRINTS_PATH = re.compile(r"[$`(]\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b")
+_PRINTS_PATH = re.compile(r"(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b")
 
 DEEPEST = 8
 """Maximum number of variables that refer to each other."""
@@ -208,11 +208,7 @@ class Script:
     def _of_variables(self, node: Node, deepest: int) -> str:
         """Return the known begin of an expansion."""
         if node.type == "command_substitution":
-            return (
-                "/"
-                if re.match(r"[$`(]\s*(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b", self.source(node))
-                else ""
-            )
+            return "/" if _PRINTS_PATH.match(self.source(node).lstrip("$`( \t")) else ""
         match = re.match(r"\$(?:(\w+)|\{(\w+)(?:\[[@*0]\])?(?:\}|:?-(.*)\}))", self.source(node), re.DOTALL)
         if match is None:
             return ""

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.numbers import whole_number
 
 Fields = Mapping[str, Any]
 
@@ -21,6 +22,10 @@ IMAGE = "image"
 
 MAX_SHOWN = 60
 """Maximum length of a value in a report, characters."""
+
+
+MAX_COUNT = 1_000_000
+"""Largest number of replicas, tasks, CPUs or GPUs in a file."""
 
 
 class Result(StrEnum):
@@ -71,6 +76,8 @@ class Converted:
         Text of a script, in which other names are found.
     objects
         Keys of the Secrets and ConfigMaps in the file, by kind and name.
+    least
+        Field of the file with the smallest number of replicas, and the number; None for all replicas.
     """
 
     kind: str
@@ -83,17 +90,21 @@ class Converted:
     script: bool = False
     text: str = ""
     objects: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
+    least: tuple[str, int] | None = None
     _present_line: int = 0
 
-    def keep(self, name: str, path: str, value: Any, text: str = "") -> None:  # noqa: ANN401  # any value of a job
-        """Set a field of the job from a field of the file with the same meaning."""
-        self._set(name, path, value)
-        self._note(name, Result.SAME, text or f"{path}: {shown(value)}")
+    def keep(self, name: str, path: str, value: Any, text: str = "", *, over: bool = False) -> None:  # noqa: ANN401  # any value of a job
+        """Set a field of the job from a field of the file with the same meaning.
 
-    def change(self, name: str, path: str, value: Any, text: str) -> None:  # noqa: ANN401  # any value of a job
+        Another value for a field that is set is refused, except with `over`.
+        """
+        if self._set(name, path, value, over=over):
+            self._note(name, Result.SAME, text or f"{path}: {shown(value)}")
+
+    def change(self, name: str, path: str, value: Any, text: str, *, over: bool = False) -> None:  # noqa: ANN401  # any value of a job
         """Set a field of the job from a field of the file with another meaning; the text states the difference."""
-        self._set(name, path, value)
-        self._note(name, Result.CHANGED, f"{path}: {shown(value)}; {text}")
+        if self._set(name, path, value, over=over):
+            self._note(name, Result.CHANGED, f"{path}: {shown(value)}; {text}")
 
     def note(self, name: str, text: str, result: Result = Result.SAME) -> None:
         """Report a field of the file that is in a field which another one sets, such as the command."""
@@ -141,13 +152,18 @@ class Converted:
         for name, text, line in self.refused:
             yield RejectedError(text, where=f"{source}:{line or self.line(name)}:{name}")
 
-    def _set(self, name: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
+    def _set(self, name: str, path: str, value: Any, *, over: bool) -> bool:  # noqa: ANN401  # any value of a job
+        """Set a field, or refuse a second value. Report whether it is set."""
         at = self.fields
         *outer, last = path.split(".", 2 if path.startswith("run.env") else -1)
         for each in outer:
             at = at.setdefault(each, {})
+        if not over and last in at and at[last] != value and path in self.lines:
+            self.refuse(name, f"sets {path} to {shown(value)}, but it is {shown(at[last])} by another field")
+            return False
         at[last] = value
         self.lines[path] = self.line(name)
+        return True
 
     def _note(self, name: str, result: Result, text: str) -> None:
         self.notes.append(Note(self.line(name), name, result, text))
@@ -183,6 +199,17 @@ class Section:
             return None
         return value
 
+    def number(self, name: str, least: int = 0, most: int = MAX_COUNT) -> int | None:
+        """Return a whole number in a range; None if it is absent or refused."""
+        given = self.take(name, (int, str))
+        if given is None:
+            return None
+        found = None if isinstance(given, bool) else whole_number(given, most)
+        if found is None or found < least:
+            self.out.refuse(self.at(name), f"is {shown(given)}, not a whole number from {least} to {most:,}")
+            return None
+        return found
+
     def text(self, name: str) -> str:
         """Return a text or number as text; empty if it is absent."""
         value = self.take(name, (str, int, float))
@@ -207,6 +234,13 @@ class Section:
         """Return the fields that were not read."""
         return [name for name, value in self._left.items() if value not in NEVER]
 
+    def change(self, changed: Mapping[str, str]) -> None:
+        """Report fields without which the job behaves differently, with the difference by name."""
+        for name, text in changed.items():
+            if self._left.get(name) not in NEVER:
+                self.out.note(self.at(name), text, Result.CHANGED)
+            self._left.pop(name, None)
+
     def finish(self, dropped: Mapping[str, str], refused: Mapping[str, str]) -> None:
         """Report each field that was not read, with the reason by its name. Unknown fields are refused."""
         for name in self.names():
@@ -229,7 +263,7 @@ def shown(value: object) -> str:
     if isinstance(value, dict):
         text = ", ".join(f"{name}: {shown(each)}" for name, each in value.items())
     else:
-        text = ", ".join(map(str, value)) if isinstance(value, list) else plain_text(value)
+        text = ", ".join(shown(each) for each in value) if isinstance(value, list) else plain_text(value)
     text = " ".join(text.split())
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 

@@ -85,8 +85,12 @@ def convert_documents(
     stem = PurePath(source).name.partition(".")[0] or "job"
     documents = [part for each in documents for part in unpacked(*each)]
     objects = kubernetes.keys_of(document for document, _ in documents)
-    pipeline = len(documents) > 1 and set(documents[0][0]) == {"name"}
-    for document, lines in documents[pipeline:]:
+    heads = []
+    if len(documents) > 1 and skypilot.is_header(documents[0][0]):
+        heads = [Converted(skypilot.KIND, documents[0][1], ignored)]
+        skypilot.check_header(documents[0][0], heads[0])
+        documents = documents[1:]
+    for document, lines in documents:
         kind = _reader(document)
         if kind is None:
             found.append(None)
@@ -102,7 +106,7 @@ def convert_documents(
         found.append(out)
     if first := next((out for out in found if out), None):
         first.notes += left
-    errors = [error for out in found if out for error in out.errors(source)]
+    errors = [error for out in (*heads, *found) if out for error in out.errors(source)]
     if errors:
         raise RejectedError.together(errors)
     return found

@@ -1,9 +1,10 @@
-"""Manifests of Kubernetes: Job, Pod, PyTorchJob, RayJob and Volcano's Job.
+"""Manifests of Kubernetes: jobs, services and clusters of several API groups.
 
 References
 ----------
-Kubernetes ``batch/v1``; Kubeflow training operator ``kubeflow.org/v1``; KubeRay ``ray.io/v1``; Volcano
-``batch.volcano.sh/v1alpha1``.
+Kubernetes ``batch/v1`` and ``apps/v1``; Kubeflow training operator ``kubeflow.org/v1``; KubeRay ``ray.io/v1``;
+Volcano ``batch.volcano.sh/v1alpha1``; JobSet ``jobset.x-k8s.io/v1alpha2``; LeaderWorkerSet
+``leaderworkerset.x-k8s.io/v1``.
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ def read_manifest(document: Fields, out: Converted, stem: str) -> None:
     top.take("kind")
     put_metadata(out, top.section("metadata"), stem)
     convert(out, top.section("spec"))
+    if out.least:
+        out.refuse(out.least[0], f"is for a Job, not for a {kind}")
     top.finish({"status": "belongs to the object in its cluster"}, {})
 
 
 def _job(out: Converted, spec: Section) -> None:
     indexed = _completions(out, spec)
-    limit = spec.take("backoffLimit", int)
+    limit = spec.number("backoffLimit")
     out.keep(spec.at("backoffLimit") if limit is not None else "", "retries", 6 if limit is None else limit)
     _limit(out, spec)
     _suspend(out, spec)
@@ -87,7 +90,7 @@ def _job(out: Converted, spec: Section) -> None:
 
 def _completions(out: Converted, spec: Section) -> bool:
     """Set replicas, or an array; return True if its tasks have an index of Kubernetes."""
-    parallelism, completions = spec.take("parallelism", int), spec.take("completions", int)
+    parallelism, completions = spec.number("parallelism"), spec.number("completions")
     indexed = spec.text("completionMode") == "Indexed"
     at_once = 1 if parallelism is None else parallelism
     where = spec.at("completions" if completions else "parallelism")
@@ -102,7 +105,23 @@ def _completions(out: Converted, spec: Section) -> bool:
             out.note(spec.at("backoffLimit"), "is for each task of the array", Result.CHANGED)
     elif completions and completions > 1:
         out.keep(where, "replicas", completions)
+    _put_least(out)
     return indexed
+
+
+def _put_least(out: Converted) -> None:
+    """Make a job elastic that may start with fewer replicas."""
+    if out.least is None:
+        return
+    (where, least), replicas = out.least, out.get("replicas") or 1
+    out.least = None
+    if out.get("array"):
+        out.drop(where, "tasks of an array start one by one")
+    elif not isinstance(replicas, int) or least > replicas:
+        out.refuse(where, f"is {least}, but the job has {replicas} replicas")
+    elif least < replicas:
+        text = "starts with fewer replicas, and grows when there is room"
+        out.change(where, "replicas", {"min": least, "max": replicas}, text, over=True)
 
 
 def _put_index(out: Converted, where: str) -> None:
@@ -114,20 +133,20 @@ def _put_index(out: Converted, where: str) -> None:
     set_index = 'export JOB_COMPLETION_INDEX="$SEAWAY_ARRAY_TASK_ID"; exec "$@"'
     command = ["/bin/sh", "-c", set_index, "sh", *run["command"]]
     text = "a shell sets JOB_COMPLETION_INDEX to the index of the task"
-    out.change(where, "run.command", command, text)
+    out.change(where, "run.command", command, text, over=True)
 
 
-def _suspend(out: Converted, spec: Section) -> None:
-    if not spec.take("suspend"):
+def _suspend(out: Converted, spec: Section, name: str = "suspend") -> None:
+    if not spec.take(name):
         return
     if out.get("queue"):
-        out.note(spec.at("suspend"), "the queue starts the job")
+        out.note(spec.at(name), "the queue starts the job")
     else:
-        out.refuse(spec.at("suspend"), "is true: submit the job when it may start")
+        out.refuse(spec.at(name), "is true: submit the job when it may start")
 
 
 def _limit(out: Converted, spec: Section) -> None:
-    if limit := spec.take("activeDeadlineSeconds", int):
+    if limit := spec.number("activeDeadlineSeconds"):
         out.keep(spec.at("activeDeadlineSeconds"), "time_limit", f"{limit}s")
 
 
@@ -143,18 +162,17 @@ def _pytorchjob(out: Converted, spec: Section) -> None:
     count, first, where = 0, None, roles.path
     for name in roles.names():
         role = roles.section(name)
-        number = role.take("replicas", int)
+        number = role.number("replicas")
         count += 1 if number is None else number
         template = role.take("template", dict)
-        if (policy := role.text("restartPolicy")) in ("Always", "OnFailure"):
-            out.note(role.at("restartPolicy"), f"{policy}: Seaway restarts by retries")
+        _restarts(out, role)
         role.finish({}, {})
         if first is not None and not same_pods(first, template):
             out.refuse(role.path, _EQUAL)
         if first is None:
             first, where = template, role.at("template")
     elastic = spec.section("elasticPolicy")
-    low, high = elastic.take("minReplicas", int), elastic.take("maxReplicas", int)
+    low, high = elastic.number("minReplicas", 1), elastic.number("maxReplicas", 1)
     if low and high and low != high:
         out.keep(elastic.path, "replicas", {"min": low, "max": high})
     else:
@@ -170,8 +188,21 @@ def _pytorchjob(out: Converted, spec: Section) -> None:
     spec.finish({}, {})
 
 
+def _restarts(out: Converted, role: Section) -> None:
+    """Report the restarts of the pods of a role."""
+    policy, where = role.text("restartPolicy"), role.at("restartPolicy")
+    if policy == "ExitCode":
+        out.note(where, "exit codes have no rules: each failure uses a retry", Result.CHANGED)
+    elif policy in ("Always", "OnFailure"):
+        out.note(where, f"{policy}: Seaway restarts by retries")
+    elif policy == "Never":
+        out.note(where, "Never: Seaway restarts by retries, of which there are none without backoffLimit")
+    elif policy:
+        out.refuse(where, f"is {policy}: use Never, OnFailure, Always or ExitCode")
+
+
 def _run_policy(out: Converted, policy: Section) -> None:
-    if (limit := policy.take("backoffLimit", int)) is not None:
+    if (limit := policy.number("backoffLimit")) is not None:
         out.keep(policy.at("backoffLimit"), "retries", limit)
     _limit(out, policy)
     _suspend(out, policy)
@@ -179,8 +210,10 @@ def _run_policy(out: Converted, policy: Section) -> None:
     if queue := scheduling.text("queue"):
         put_name(out, scheduling.at("queue"), "queue", queue)
     text = "all replicas start together"
-    scheduling.finish({"minAvailable": text, "minResources": text, "scheduleTimeoutSeconds": text,
-                       "priorityClass": "give --priority"}, {})  # fmt: skip
+    scheduling.change(
+        {"minAvailable": text, "minResources": text, "priorityClass": "has no value here: give --priority"}
+    )
+    scheduling.finish({"scheduleTimeoutSeconds": "the job waits until there is room"}, {})
     policy.finish(
         {"cleanPodPolicy": _CLEANUP, "ttlSecondsAfterFinished": _CLEANUP, "managedBy": "Seaway manages it"}, {}
     )
@@ -189,41 +222,14 @@ def _run_policy(out: Converted, policy: Section) -> None:
 def _rayjob(out: Converted, spec: Section) -> None:
     out.keep("kind", "template", "rayjob")
     entry = spec.text("entrypoint")
-    cluster = spec.section("rayClusterSpec")
-    head = cluster.section("headGroupSpec")
-    template = head.take("template", dict)
-    count = 1
-    groups = cluster.sections("workerGroupSpecs")
-    for group in groups:
-        number = group.take("replicas", int)
-        low, high = group.take("minReplicas", int), group.take("maxReplicas", int)
-        count += 1 if number is None else number
-        if len({each for each in (number, low, high) if each is not None}) > 1:
-            out.drop(group.path, f"the number of workers is fixed: {1 if number is None else number}")
-        worker = group.take("template", dict)
-        if not same_pods(_bare(template), _bare(worker)):
-            text = f"{_EQUAL}, and the head is one of them; give head and workers the same pods"
-            out.refuse(group.at("template"), text)
-        group.take("groupName")
-        group.finish({"rayStartParams": "the template sets them", "scaleStrategy": _CLEANUP, "numOfHosts": "is 1"}, {})
-    if count > 1:
-        out.keep(cluster.path, "replicas", count)
-        out.keep(cluster.path, "gang", value=True)
-    put_pod(out, Section(out, template, head.at("template")))
-    head.finish({"rayStartParams": "the template sets them", "serviceType": "give --expose"}, {})
-    if cluster.take("enableInTreeAutoscaling"):
-        out.refuse(cluster.at("enableInTreeAutoscaling"), "Ray cannot add pods by itself: the number is fixed")
-    cluster.finish({"rayVersion": "is that of the image", "autoscalerOptions": "the number of workers is fixed"}, {})
-    run = out.fields.setdefault("run", {})
-    if run.pop("args", None) or run.pop("command", None):
-        out.drop(head.at("template"), "the commands of Ray's pods are set by KubeRay")
+    _ray_nodes(out, spec.section("rayClusterSpec"))
     if entry:
         command = ["sh", "-c", entry] if re.search(r"[&|;<>$`*?~#\n]", entry) else shlex.split(entry)
         out.keep(spec.at("entrypoint"), "run.command", command)
     else:
         out.refuse(spec.at("entrypoint"), "is missing: it becomes the command")
     _limit(out, spec)
-    if (retries := spec.take("backoffLimit", int)) is not None:
+    if (retries := spec.number("backoffLimit")) is not None:
         out.keep(spec.at("backoffLimit"), "retries", retries)
     _suspend(out, spec)
     spec.finish(
@@ -245,14 +251,68 @@ def _rayjob(out: Converted, spec: Section) -> None:
     )
 
 
+def _raycluster(out: Converted, spec: Section) -> None:
+    out.change("kind", "template", "raycluster", "it runs until it is cancelled")
+    _suspend(out, spec)
+    _ray_nodes(out, spec)
+
+
+def _ray_nodes(out: Converted, cluster: Section) -> None:
+    """Set the replicas and their pod from the head and the workers of a Ray cluster."""
+    head = cluster.section("headGroupSpec")
+    template = head.take("template", dict)
+    count = 1
+    groups = cluster.sections("workerGroupSpecs")
+    for group in groups:
+        number = group.number("replicas")
+        low, high = group.number("minReplicas"), group.number("maxReplicas")
+        count += 1 if number is None else number
+        if len({each for each in (number, low, high) if each is not None}) > 1:
+            out.drop(group.path, f"the number of workers is fixed: {1 if number is None else number}")
+        worker = group.take("template", dict)
+        if not same_pods(_bare(template), _bare(worker)):
+            text = f"{_EQUAL}, and the head is one of them; give head and workers the same pods"
+            out.refuse(group.at("template"), text)
+        group.take("groupName")
+        _start_params(out, group)
+        if (group.number("numOfHosts") or 1) > 1:
+            out.refuse(group.at("numOfHosts"), "is more than 1: give a group with as many replicas")
+        group.finish({"scaleStrategy": _CLEANUP}, {})
+    if count > 1:
+        out.keep(cluster.path, "replicas", count)
+        out.keep(cluster.path, "gang", value=True)
+    put_pod(out, Section(out, template, head.at("template")))
+    _start_params(out, head)
+    head.finish({"serviceType": "give --expose"}, {})
+    if cluster.take("enableInTreeAutoscaling"):
+        out.refuse(cluster.at("enableInTreeAutoscaling"), "Ray cannot add pods by itself: the number is fixed")
+    cluster.finish({"rayVersion": "is that of the image", "autoscalerOptions": "the number of workers is fixed"}, {})
+    run = out.fields.setdefault("run", {})
+    if run.pop("args", None) or run.pop("command", None):
+        out.drop(head.at("template"), "the commands of Ray's pods are set by KubeRay")
+
+
+def _start_params(out: Converted, group: Section) -> None:
+    """Refuse parameters of Ray that change what its nodes offer; the template sets the others."""
+    for name, value in group.pairs("rayStartParams").items():
+        where = f"{group.at('rayStartParams')}.{name}"
+        if name in ("num-cpus", "num-gpus", "resources", "labels", "memory", "object-store-memory"):
+            text = f"is {value}, but the nodes of Ray offer what their pods request: leave it out if that is right"
+            out.refuse(where, text)
+        else:
+            out.drop(where, "the template sets the parameters of Ray")
+
+
 def _bare(template: object) -> object:
     """Return a pod template of Ray without commands and ports, which differ between head and workers."""
-    if not isinstance(template, Mapping):
+    spec = template.get("spec") if isinstance(template, Mapping) else None
+    given = spec.get("containers") if isinstance(spec, Mapping) else None
+    if not isinstance(template, Mapping) or not isinstance(spec, Mapping) or not isinstance(given, list):
         return template
-    spec = template.get("spec") or {}
     skipped = ("ports", "command", "args", "lifecycle")
     containers = [
-        {key: each for key, each in one.items() if key not in skipped} for one in spec.get("containers") or []
+        {key: each for key, each in one.items() if key not in skipped} if isinstance(one, Mapping) else one
+        for one in given
     ]
     return {**template, "spec": {**spec, "containers": containers}}
 
@@ -263,7 +323,7 @@ def _volcano(out: Converted, spec: Section) -> None:
         put_name(out, spec.at("queue"), "queue", queue)
     count, first, where = 0, None, spec.at("tasks")
     for task in spec.sections("tasks"):
-        number = task.take("replicas", int)
+        number = task.number("replicas")
         count += 1 if number is None else number
         template = task.take("template", dict)
         _policies(out, task)
@@ -278,23 +338,30 @@ def _volcano(out: Converted, spec: Section) -> None:
             out.refuse(task.path, _EQUAL)
         if first is None:
             first, where = template, task.at("template")
-    least = spec.take("minAvailable", int)
+    least = spec.number("minAvailable")
     if least is not None and least < count:
         text = f"starts with {least}, and grows when there is room"
         out.change(spec.at("minAvailable"), "replicas", {"min": max(least, 1), "max": count}, text)
     else:
         out.keep(spec.at("tasks"), "replicas", count)
         out.keep(spec.at("tasks"), "gang", value=True)
-    if (retries := spec.take("maxRetry", int)) is not None:
+    if (retries := spec.number("maxRetry")) is not None:
         out.keep(spec.at("maxRetry"), "retries", retries)
     _policies(out, spec)
+    for name, arguments in (spec.take("plugins", dict) or {}).items():
+        where_plugin = f"{spec.at('plugins')}.{name}"
+        if name not in ("env", "svc"):
+            out.refuse(where_plugin, "is not in the template, which has env and svc")
+        elif arguments:
+            out.note(where_plugin, "has no arguments in the template", Result.CHANGED)
+        else:
+            out.drop(where_plugin, "the template has it")
     put_pod(out, Section(out, first, where))
+    spec.change({"priorityClassName": "classes have no value here: give --priority"})
     spec.finish(
         {
             "schedulerName": "Seaway selects the node",
-            "priorityClassName": "give --priority",
             "ttlSecondsAfterFinished": _CLEANUP,
-            "plugins": "the template has env and svc",
             "runningEstimate": "give --expected-duration",
         },
         {"volumes": "is not supported: put the files in the image", "networkTopology": "use resources.gpu_topology"},
@@ -315,11 +382,143 @@ def _policies(out: Converted, section: Section) -> None:
         policy.finish({"timeout": "a failure has no delay"}, {"exitCode": "exit codes have no rules"})
 
 
+def _deployment(out: Converted, spec: Section) -> None:
+    replicas = spec.number("replicas")
+    out.keep("kind", "template", "deployment")
+    if replicas == 0:
+        out.refuse(spec.at("replicas"), "is 0: submit the job when it may start")
+    elif replicas and replicas > 1:
+        out.keep(spec.at("replicas"), "replicas", replicas)
+    _suspend(out, spec, "paused")
+    put_pod(out, spec.section("template"))
+    spec.change(
+        {
+            "strategy": "a changed job starts again with all replicas",
+            "updateStrategy": "a changed job starts again with all replicas",
+            "minReadySeconds": "a replica is ready when its program runs",
+        }
+    )
+    spec.finish(
+        {
+            "selector": "names of pods are generated",
+            "revisionHistoryLimit": "events of the job have its changes",
+            "progressDeadlineSeconds": "the job waits until there is room",
+            "serviceName": "ports of the job have a Service: give --expose",
+            "persistentVolumeClaimRetentionPolicy": "claims are not created",
+        },
+        {
+            "volumeClaimTemplates": "a claim for each replica has no counterpart: give one claim in volumes",
+            "ordinals": "replicas are numbered from 0",
+        },
+    )
+
+
+def _statefulset(out: Converted, spec: Section) -> None:
+    text = "replicas have no names or volumes of their own, and start in any order"
+    if spec.text("podManagementPolicy") == "Parallel":
+        text = "replicas have no names or volumes of their own"
+    out.note("kind", text, Result.CHANGED)
+    _deployment(out, spec)
+
+
+def _jobset(out: Converted, spec: Section) -> None:
+    count, first, where = 0, None, spec.at("replicatedJobs")
+    for role in spec.sections("replicatedJobs"):
+        number = role.number("replicas")
+        role.take("name")
+        template = role.section("template")
+        template.section("metadata").finish({}, dict.fromkeys(("labels", "annotations"), "is for one of the jobs"))
+        job = template.section("spec")
+        template.finish({}, {})
+        pods = _jobset_pods(out, job)
+        count += (1 if number is None else number) * pods
+        pod = job.take("template", dict)
+        if first is not None and not same_pods(first, pod):
+            out.refuse(role.path, _EQUAL)
+        if first is None:
+            first, where = pod, job.at("template")
+        text = "the whole job has one number of retries: that of failurePolicy"
+        job.finish({"backoffLimit": text, "podReplacementPolicy": "all pods restart together"},
+                   {"suspend": "is for one of the jobs", "podFailurePolicy": "exit codes have no rules"})  # fmt: skip
+        role.finish({"groupName": "all replicas are equal"}, {"dependsOn": "all replicas start together"})
+    if count > 1:
+        out.keep(spec.at("replicatedJobs"), "replicas", count)
+        out.keep(spec.at("replicatedJobs"), "gang", value=True)
+        text = "template: torchrun, which gives each replica its rank"
+        out.keep(spec.at("replicatedJobs"), "template", "torchrun", text)
+    failure = spec.section("failurePolicy")
+    out.keep(failure.at("maxRestarts"), "retries", failure.number("maxRestarts") or 0)
+    failure.finish({"restartStrategy": "all replicas restart together"}, {"rules": "exit codes have no rules"})
+    success = spec.section("successPolicy")
+    if success.text("operator") not in ("", "All") or success.take("targetReplicatedJobs"):
+        out.refuse(success.path, "ends the job with some of its pods: a job ends when all replicas have ended")
+    success.finish({}, {})
+    _suspend(out, spec)
+    put_pod(out, Section(out, first, where))
+    spec.change(
+        {
+            "network": "replicas find the first one by MASTER_ADDR, and all by SEAWAY_HOSTFILE",
+            "coordinator": "the first replica has the address MASTER_ADDR",
+            "startupPolicy": "all replicas start together",
+        }
+    )
+    spec.finish({"ttlSecondsAfterFinished": _CLEANUP, "managedBy": "Seaway manages the job"}, {})
+
+
+def _jobset_pods(out: Converted, job: Section) -> int:
+    """Return the number of pods of a job that run together."""
+    parallelism, completions = job.number("parallelism", 1), job.number("completions", 1)
+    pods = parallelism or 1
+    if completions is not None and completions != pods:
+        out.refuse(job.at("completions"), f"is {completions}, but {pods} pods run together")
+    if job.text("completionMode") == "Indexed":
+        out.note(job.at("completionMode"), "a replica has the index NODE_RANK", Result.CHANGED)
+    _limit(out, job)
+    return pods
+
+
+def _leaderworkerset(out: Converted, spec: Section) -> None:
+    groups = spec.number("replicas")
+    if groups is not None and groups != 1:
+        text = f"is {groups}: each group is a job of its own, so submit {groups or 'no'} jobs, and --ignore replicas"
+        out.refuse(spec.at("replicas"), text)
+    template = spec.section("leaderWorkerTemplate")
+    size = template.number("size", 1) or 1
+    leader, worker = template.take("leaderTemplate", dict), template.take("workerTemplate", dict)
+    if leader and size > 1 and not same_pods(leader, worker):
+        out.refuse(template.at("leaderTemplate"), _EQUAL)
+    if size > 1:
+        out.keep(template.at("size"), "replicas", size)
+        out.keep(template.at("size"), "gang", value=True)
+    out.keep(template.path, "template", "torchrun", "template: torchrun, which gives each replica its rank")
+    text = "LWS_LEADER_ADDRESS and LWS_WORKER_INDEX are MASTER_ADDR and NODE_RANK"
+    out.note(template.path, text, Result.CHANGED)
+    policy = template.text("restartPolicy")
+    if policy and policy != "RecreateGroupOnPodRestart":
+        out.note(template.at("restartPolicy"), "all replicas restart together", Result.CHANGED)
+    template.finish(
+        {"resizePolicy": "the number of replicas is fixed"},
+        {
+            "volumeClaimTemplates": "a claim for each replica has no counterpart: give one claim in volumes",
+            "subGroupPolicy": "groups in a group have no counterpart",
+        },
+    )
+    where = "leaderTemplate" if size == 1 and leader else "workerTemplate"
+    put_pod(out, Section(out, leader if where == "leaderTemplate" else worker, template.at(where)))
+    spec.change({"startupPolicy": "all replicas start together", "rolloutStrategy": "a changed job starts again"})
+    spec.finish({"networkConfig": "replicas find the first one by MASTER_ADDR"}, {})
+
+
 KINDS: Mapping[str, Callable[[Converted, Section], None]] = {
     "Job": _job,
     "Pod": _pod,
     "PyTorchJob.kubeflow.org": _pytorchjob,
     "RayJob.ray.io": _rayjob,
     "Job.batch.volcano.sh": _volcano,
+    "Deployment": _deployment,
+    "StatefulSet": _statefulset,
+    "RayCluster.ray.io": _raycluster,
+    "JobSet.jobset.x-k8s.io": _jobset,
+    "LeaderWorkerSet.leaderworkerset.x-k8s.io": _leaderworkerset,
 }
 """Conversion of each kind of objects."""

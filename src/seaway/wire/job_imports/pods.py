@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from seaway.domain.errors import RejectedError
@@ -12,17 +13,24 @@ from seaway.domain.runtime import RESERVED_NAMES
 from seaway.domain.units import cpu_text, memory_text
 from seaway.wire.fields import cpu_milli, memory_mib
 from seaway.wire.job_imports.converted import NEVER, Converted, Result, Section, put_name, shown
+from seaway.wire.job_imports.foreign_marks import OF_KUBERNETES, put_mark
 from seaway.wire.queue_imports.found import quantity
 
 _PRIVILEGE = "containers have no privileges: the cluster sets user and rights"
 _FIXED = "Seaway sets it"
-_HEALTH = "a replica is ready when its program runs"
+CHANGED = {
+    "priorityClassName": "classes have no value here: give --priority", "priority": "scales differ: give --priority",
+    "preemptionPolicy": "the queue has rules for preemption: give --preemptible",
+}  # fmt: skip
+CHANGED_CONTAINER = {
+    "livenessProbe": "a program that hangs is not restarted: give --time-limit",
+    "readinessProbe": "a replica is ready when its program runs", "startupProbe": "a program may start for any time",
+}  # fmt: skip
 
 DROPPED = {
-    "schedulerName": "Seaway selects the node", "priorityClassName": "give --priority", "priority": "give --priority",
-    "preemptionPolicy": "give --preemptible", "runtimeClassName": "the operator sets it for each cluster",
+    "schedulerName": "Seaway selects the node", "runtimeClassName": "the operator sets it for each cluster",
     "enableServiceLinks": _FIXED, "automountServiceAccountToken": "pods have no token", "dnsPolicy": _FIXED,
-    "topologySpreadConstraints": "the policy of the queue selects nodes", "overhead": _FIXED,
+    "overhead": _FIXED,
 }  # fmt: skip
 REFUSED = {
     "serviceAccountName": _PRIVILEGE, "serviceAccount": _PRIVILEGE, "securityContext": _PRIVILEGE,
@@ -34,8 +42,7 @@ REFUSED = {
 }  # fmt: skip
 DROPPED_CONTAINER = {
     "imagePullPolicy": "the cluster's default is used", "terminationMessagePath": _FIXED,
-    "terminationMessagePolicy": _FIXED, "livenessProbe": "a replica that fails is restarted by --retries",
-    "readinessProbe": _HEALTH, "startupProbe": _HEALTH, "stdin": "containers have no standard input",
+    "terminationMessagePolicy": _FIXED, "stdin": "containers have no standard input",
     "stdinOnce": "containers have no standard input", "tty": "seaway exec has a terminal",
 }  # fmt: skip
 REFUSED_CONTAINER = {
@@ -43,17 +50,12 @@ REFUSED_CONTAINER = {
     "workingDir": "has no counterpart: use cd in the command", "lifecycle": "has no counterpart",
     "restartPolicy": "has no counterpart", "resizePolicy": "has no counterpart",
 }  # fmt: skip
-ANNOTATIONS = {
-    "nvidia.com/use-gputype": "gpu_use_types", "nvidia.com/nouse-gputype": "gpu_avoid_types",
-    "nvidia.com/use-gpuuuid": "gpu_uuids", "nvidia.com/nouse-gpuuuid": "gpu_avoid_uuids",
-}  # fmt: skip
-"""Annotations of HAMi, and the fields of a job."""
-
 GPUS = ("nvidia.com/gpu", "volcano.sh/vgpu-number", "amd.com/gpu")
 MEMORY = ("nvidia.com/gpumem", "volcano.sh/vgpu-memory")
 CORES = ("nvidia.com/gpucores", "volcano.sh/vgpu-cores")
+MIG = "nvidia.com/mig-"
+MAX_AMOUNT, MAX_SECONDS = 1 << 40, 10**9
 PERCENT = "nvidia.com/gpumem-percentage"
-QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def put_metadata(out: Converted, metadata: Section, stem: str) -> None:
@@ -62,34 +64,40 @@ def put_metadata(out: Converted, metadata: Section, stem: str) -> None:
     put_name(
         out, metadata.at("name" if name else "generateName") if name or prefix else "", "name", name or prefix or stem
     )
-    labels = metadata.pairs("labels")
-    if queue := labels.pop(QUEUE, ""):
-        put_name(out, f"{metadata.at('labels')}.{QUEUE}", "queue", queue)
-        text = "a LocalQueue in Kueue; after seaway queue import, give the queue of its ClusterQueue with --queue"
-        out.note(f"{metadata.at('labels')}.{QUEUE}", text, Result.CHANGED)
-    _labels(out, metadata, labels)
-    _annotations(metadata, out)
+    _labels(out, metadata)
+    _annotations(out, metadata)
     if metadata.take("namespace"):
         out.drop(metadata.at("namespace"), "a tenant has a namespace in each cluster: give --tenant")
     known = ("creationTimestamp", "uid", "resourceVersion", "generation", "managedFields", "selfLink")
     metadata.finish(dict.fromkeys(known, "belongs to the object in its cluster"), {})
 
 
-def _labels(out: Converted, metadata: Section, labels: dict[str, str]) -> None:
-    """Add labels, except those that Kubernetes sets."""
-    where = metadata.at("labels")
-    own = {key: value for key, value in labels.items() if not key.endswith(("controller-uid", "job-name"))}
-    if len(own) < len(labels):
+def _labels(out: Converted, metadata: Section) -> None:
+    """Add labels, except those that Kubernetes sets, and those of schedulers, which set fields of the job."""
+    where, own, ours = metadata.at("labels"), dict[str, str](), False
+    for key, value in metadata.pairs("labels").items():
+        if key in OF_KUBERNETES:
+            ours = True
+        elif not put_mark(out, f"{where}.{key}", key, value):
+            own[key] = value
+    if ours:
         out.drop(where, "those of the object in its cluster are set again")
     if own:
-        out.keep(where, "labels", {**(out.get("labels") or {}), **own})
+        out.keep(where, "labels", {**(out.get("labels") or {}), **own}, over=True)
+
+
+def _annotations(out: Converted, metadata: Section) -> None:
+    for key, value in metadata.pairs("annotations").items():
+        where = f"{metadata.at('annotations')}.{key}"
+        if not put_mark(out, where, key, value):
+            out.drop(where, "annotations are not sent")
 
 
 def put_pod(out: Converted, template: Section) -> None:
     """Set the fields of a job from a pod template."""
     metadata = template.section("metadata")
-    _labels(out, metadata, metadata.pairs("labels"))
-    _annotations(metadata, out)
+    _labels(out, metadata)
+    _annotations(out, metadata)
     metadata.finish(dict.fromkeys(("name", "creationTimestamp", "namespace"), "names of pods are generated"), {})
     put_pod_spec(out, template.section("spec"))
     template.finish({}, {})
@@ -105,16 +113,22 @@ def put_pod_spec(out: Converted, spec: Section) -> None:
     if tolerations:
         out.keep(spec.at("tolerations"), "placement.tolerations", [each for each in tolerations if each])
     _affinity(out, spec.section("affinity"), labels)
-    if grace := spec.take("terminationGracePeriodSeconds", int):
+    if grace := spec.number("terminationGracePeriodSeconds", most=MAX_SECONDS):
         where = spec.at("terminationGracePeriodSeconds")
         out.keep(where, "checkpoint", {"signal": "SIGTERM", "grace": f"{grace}s"})
-    if limit := spec.take("activeDeadlineSeconds", int):
+    if limit := spec.number("activeDeadlineSeconds", most=MAX_SECONDS):
         out.keep(spec.at("activeDeadlineSeconds"), "time_limit", f"{limit}s")
     if policy := spec.text("restartPolicy"):
         out.note(spec.at("restartPolicy"), f"{policy}: Seaway restarts by retries")
     for name in ("serviceAccountName", "serviceAccount"):
         if spec.take(name) not in (None, "default"):
             out.refuse(spec.at(name), _PRIVILEGE)
+    for each in spec.sections("topologySpreadConstraints"):
+        if each.text("whenUnsatisfiable") == "ScheduleAnyway":
+            out.drop(each.path, "is a preference: the policy of the queue selects nodes")
+        else:
+            out.refuse(each.path, "requires a spread of the replicas: the policy of the queue selects nodes")
+    spec.change(CHANGED)
     spec.finish(DROPPED, REFUSED)
 
 
@@ -139,6 +153,7 @@ def _containers(out: Converted, spec: Section) -> None:
             each.take("name")
             _program(out, each, lambda where, name, value: out.keep(where, f"run.{name}", value))
             _resources(out, each.section("resources"))
+            each.change(CHANGED_CONTAINER)
             each.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
         else:
             parts.append(_beside(out, "containers", each))
@@ -158,7 +173,7 @@ def _has_gpus(container: object) -> bool:
 
 
 def _is_device(name: object) -> bool:
-    return name in GPUS or str(name).startswith("nvidia.com/mig-")
+    return name in GPUS or str(name).startswith(MIG)
 
 
 @dataclass(slots=True)
@@ -199,7 +214,9 @@ def _beside(out: Converted, field: str, container: Section) -> Part:
     def put(where: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
         outer, _, inner = path.partition(".")
         if outer == "ports":
-            out.change(where, "run.ports", [*(out.get("run.ports") or ()), *value], "ports are those of the replica")
+            out.change(
+                where, "run.ports", [*(out.get("run.ports") or ()), *value], "ports are those of the replica", over=True
+            )
             return
         if inner:
             fields.setdefault(outer, {})[inner] = value
@@ -216,6 +233,7 @@ def _beside(out: Converted, field: str, container: Section) -> Part:
             break
     out.refused += amounts.refused
     out.notes += [each for each in amounts.notes if each.result is Result.DROPPED]
+    container.change(CHANGED_CONTAINER)
     container.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
     cpu, memory = amounts.get("resources.cpu") or 0, amounts.get("resources.memory") or 0
     if ends and (cpu or memory):
@@ -241,18 +259,7 @@ def _add_parts(out: Converted, where: str, parts: list[Part]) -> None:
         first = max((getattr(each, figure) for each in parts if each.ends), default=0)
         if beside or first > total:
             said = "the sum of all containers" if first <= total else "that of an init container"
-            out.change(where, f"resources.{name}", text(max(total, first)), said)
-
-
-def _annotations(metadata: Section, out: Converted) -> None:
-    for key, value in metadata.pairs("annotations").items():
-        where = f"{metadata.at('annotations')}.{key}"
-        if key in ANNOTATIONS:
-            out.keep(where, f"resources.{ANNOTATIONS[key]}", [each.strip() for each in value.split(",")])
-        elif key == "nvidia.com/vgpu-mode":
-            out.keep(where, "resources.gpu_mode", [value])
-        else:
-            out.drop(where, "annotations are not sent")
+            out.change(where, f"resources.{name}", text(max(total, first)), said, over=True)
 
 
 Put = Callable[[str, str, Any], None]
@@ -376,7 +383,7 @@ class Volumes:
         elif known is not volume and known.get("read_only") and not volume.get("read_only"):
             del known["read_only"]
             self._out.note(where, "can be written by all containers", Result.CHANGED)
-        self._out.keep(where, "volumes", list(self._mounted.values()), f"volumes: {path}")
+        self._out.keep(where, "volumes", list(self._mounted.values()), f"volumes: {path}", over=True)
 
 
 def _source(out: Converted, volume: Section, path: str) -> dict[str, Any]:
@@ -385,9 +392,9 @@ def _source(out: Converted, volume: Section, path: str) -> dict[str, Any]:
         if kind in volume.names():
             source = volume.section(kind)
             found = {name: source.text(key)}
-            source.take("readOnly")
+            read_only = source.take("readOnly", bool)
             source.finish({"defaultMode": "files can be read by all", "optional": "the object must exist"}, {})
-            return found
+            return found | ({"read_only": True} if read_only else {})
     if (given := volume.take("emptyDir")) is None:
         return {}
     empty = Section(out, given, volume.at("emptyDir"))
@@ -422,6 +429,10 @@ def _resources(out: Converted, resources: Section) -> None:
                 out.drop(given[name][0], "the limit is that of the request")
             given[str(name)] = (where, value)
     resources.finish({}, {"claims": "give resources.gpus"})
+    devices = [name for name in given if _is_device(name)]
+    for name in devices[1:]:
+        out.refuse(given[name][0], f"is given with {devices[0]}: a replica has devices of one kind")
+        del given[name]
     for name, (where, value) in given.items():
         try:
             _resource(out, name, where, value)
@@ -449,28 +460,33 @@ def _resource(out: Converted, name: str, where: str, value: object) -> None:
     elif name == "memory":
         mib = -(-amount // (1 << 20))
         out.keep(where, "resources.memory", text if text[-1:].isalpha() and text[-1] not in "mun" else f"{mib}Mi")
-    elif name in GPUS:
-        out.keep(where, "resources.gpus", int(amount))
-    elif name in MEMORY:
-        out.keep(where, "resources.gpu_memory", f"{int(amount)}Mi")
-    elif name == PERCENT:
-        out.keep(where, "resources.gpu_memory", f"{int(amount)}%")
-    elif name in CORES:
-        out.keep(where, "resources.gpu_cores", f"{int(amount)}%")
-    elif name.startswith("nvidia.com/mig-"):
-        out.keep(where, "resources.mig", name.removeprefix("nvidia.com/mig-").replace("gb.", "gb+"))
-        out.keep(where, "resources.gpus", int(amount))
+    elif _is_device(name):
+        if name.startswith(MIG):
+            out.keep(where, "resources.mig", name.removeprefix(MIG).replace("gb.", "gb+"))
+        out.keep(where, "resources.gpus", _whole(amount), over=out.get("resources.gpus") == 1)
+    elif name in (*MEMORY, PERCENT, *CORES):
+        path = "gpu_cores" if name in CORES else "gpu_memory"
+        if _whole(amount):
+            out.keep(where, f"resources.{path}", f"{amount}{'Mi' if name in MEMORY else '%'}")
+        else:
+            out.drop(where, "is 0: there is no limit")
     elif name == "ephemeral-storage":
         out.drop(where, "local disks are not counted")
     else:
         out.refuse(where, "is a resource without a counterpart")
 
 
+def _whole(amount: Fraction) -> int:
+    if amount.denominator != 1 or amount > MAX_AMOUNT:
+        raise RejectedError("must be a whole number")
+    return int(amount)
+
+
 def _toleration(out: Converted, given: Section) -> dict[str, Any]:
     key, operator = given.text("key"), given.text("operator") or "Equal"
     value, effect = given.take("value"), given.text("effect")
     if given.take("tolerationSeconds"):
-        out.drop(given.at("tolerationSeconds"), "the taint is always tolerated")
+        out.note(given.at("tolerationSeconds"), "the taint is always tolerated", Result.CHANGED)
     given.finish({}, {})
     if operator not in ("Equal", "Exists"):
         out.refuse(given.at("operator"), f"is {operator}: use Equal or Exists")
@@ -494,12 +510,16 @@ def _affinity(out: Converted, affinity: Section, labels: dict[str, str]) -> None
             else:
                 out.refuse(rule.path, "is not one value of a label: only operator In with one value has a counterpart")
                 return
+            rule.finish({}, {})
         if len(terms) > 1:
             out.refuse(required.at("nodeSelectorTerms"), "has alternatives: a job requires one set of labels")
             return
-        if found:
-            out.keep(term.path, "placement.node_labels", {**labels, **found})
+        if any(labels.get(key, value) != value for key, value in found.items()):
+            out.refuse(term.path, "has another value of a label than nodeSelector: no node has both")
+        elif found:
+            out.keep(term.path, "placement.node_labels", {**labels, **found}, over=True)
         term.finish({}, {})
+    required.finish({}, {})
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
     nodes.finish({preferred: "is a preference: the policy of the queue selects nodes"}, {})
     for name in ("podAffinity", "podAntiAffinity"):

@@ -20,7 +20,7 @@ from pathlib import PurePath
 from seaway.domain.notifications import Occasion, is_address
 from seaway.domain.numbers import exact_number, whole_number
 from seaway.wire.job_imports.bash_syntax import Script
-from seaway.wire.job_imports.converted import IMAGE, Converted, Note, Result, put_name, shown
+from seaway.wire.job_imports.converted import IMAGE, MAX_COUNT, Converted, Note, Result, put_name, shown
 from seaway.wire.job_imports.models import put_model
 from seaway.wire.job_imports.shell import command_names, put_script
 from seaway.wire.job_imports.slurm_options import DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
@@ -43,9 +43,6 @@ MAX_MEMORY_MIB = 1 << 40
 
 MAX_TIME = 10**7
 """Largest number in a time."""
-
-MAX_COUNT = 1_000_000
-"""Largest number of nodes, tasks, CPUs or GPUs."""
 
 MAILS = {
     "BEGIN": (Occasion.STARTED,),

@@ -11,12 +11,16 @@ from typing import Any
 
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
+from seaway.domain.numbers import exact_number
 from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Reclaim
 from seaway.domain.tenancy import MAX_WEIGHT, require_name
 
 Fields = Mapping[str, Any]
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,2})|(n|u|m|[kKMGTPE]i?))?", re.ASCII)
+LONGEST = 40
+"""Maximum length of a quantity in an error, characters."""
+
 _POWERS = "KMGTPE"
 _SMALL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
 
@@ -185,10 +189,13 @@ def quantity(value: object) -> Fraction:
     RejectedError
         If it is invalid or negative.
     """
-    match = _QUANTITY.fullmatch(str(value)) if isinstance(value, int | float | str) else None
-    if match is None or isinstance(value, bool):
-        raise RejectedError(f"{value!r} is not a Kubernetes quantity, like 2, 500m or 36Gi")
-    number, exponent, suffix = Fraction(match[1]), match[2], match[3] or ""
+    text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
+    match = _QUANTITY.fullmatch(text)
+    number = exact_number(match[1]) if match else None
+    if match is None or number is None:
+        said = repr(value) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
+        raise RejectedError(f"{said} is not a Kubernetes quantity, like 2, 500m or 36Gi")
+    exponent, suffix = match[2], match[3] or ""
     if exponent:
         scale: int = 10 ** abs(int(exponent))
         return number / scale if exponent.startswith("-") else number * scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -207,6 +207,29 @@ def test_a_time_window_has_its_own_number() -> None:
     assert reasons(made, job, "resized")[-1] == (
         "shrinks from 3 to 1 replica: its time window ended at 0 18 * * 1-5 (UTC)"
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "opens"),
+    [
+        ("15 7 * * 1-4", "45 21 * * *", ["Mo 07", "Mo 15", "Tu 07", "Tu 15", "We 07", "We 15", "Th 07", "Th 15"]),
+        ("0 9 * * *", "0 17 * * 2", ["Mo 07", "Mo 15", "Mo 23", "Tu 07", "Tu 15", "We 15", "We 23", "Th 07", "Th 15",
+                                     "Th 23", "Fr 07", "Fr 15", "Fr 23", "Sa 07", "Sa 15", "Sa 23", "Su 07", "Su 15",
+                                     "Su 23"]),
+        ("0 22 * * 5", "0 6 * * 1", ["Fr 23", "Sa 07", "Sa 15", "Sa 23", "Su 07", "Su 15", "Su 23"]),
+        ("0 20 * * *", "0 10 * * *", [f"{day} {hour}" for day in ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+                                      for hour in ("07", "23")]),
+    ],
+)  # fmt: skip
+def test_a_window_is_open_from_its_start_to_the_next_end(start: str, end: str, opens: list[str]) -> None:
+    """A window whose start and end have different days closes at the first end after its start."""
+    window = Trigger(start=start, end=end, timezone="UTC", replicas=3)
+    found = []
+    for at in range(7 * 3):
+        moment = datetime(2026, 11, 23, 7, 30, tzinfo=UTC) + timedelta(hours=8 * at)  # a Monday
+        if is_open(window, int(moment.timestamp()) * NS_PER_S):
+            found.append(f"{moment:%a}"[:2] + f" {moment:%H}")
+    assert found == opens
 
 
 @pytest.mark.parametrize(

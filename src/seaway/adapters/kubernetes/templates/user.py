@@ -34,6 +34,7 @@ from seaway.adapters.kubernetes.templates.safety import (
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import ServiceType
+from seaway.domain.numbers import whole_number
 from seaway.domain.tenancy import require_name
 
 _POD_TEMPLATES: Mapping[str, Path] = {
@@ -303,7 +304,8 @@ def _path(pointer: object, manifest: dict[str, Any]) -> Path:
     at: object = manifest
     for part in str(pointer).split("/")[1:]:
         step = part.replace("~1", "/").replace("~0", "~")
-        steps.append(int(step) if isinstance(at, list) and step.isascii() and step.isdigit() else step)
+        index = whole_number(step) if isinstance(at, list) else None
+        steps.append(step if index is None else index)
         at = find(at, (steps[-1],))
     return tuple(steps)
 

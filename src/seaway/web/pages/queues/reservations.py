@@ -12,6 +12,7 @@ from nicegui import ui
 from seaway.client.calls import fleet, tenancy
 from seaway.client.calls import queues as queue_calls
 from seaway.domain.errors import RejectedError
+from seaway.domain.numbers import whole_number
 from seaway.web.fragment import Fragment
 from seaway.web.pages.queues.forms import ask_named, ask_to_remove
 from seaway.web.parts.cordon import on_act
@@ -117,12 +118,12 @@ async def ask_reservation(visit: Visit, there: ReservationOut | None) -> None:
     ]
 
     def put(name: str, given: dict[str, Any]) -> Call[Any]:
-        gpus = given["gpus"] or "0"
-        if not gpus.isdecimal():
+        gpus = whole_number(given["gpus"] or 0)
+        if gpus is None:
             raise RejectedError(words("Enter a whole number."), where="gpus")
         nodes = [each.strip() for each in given["nodes"].split(",") if each.strip()]
         times = {key: _moment(given[key], zone) for key in ("starts", "ends")}
-        return tenancy.put_reservation(name, seen=there, **{**given, **times, "gpus": int(gpus), "nodes": nodes})
+        return tenancy.put_reservation(name, seen=there, **{**given, **times, "gpus": gpus, "nodes": nodes})
 
     title = words("Change reservation {name}", name=there.name) if there else words("New reservation")
     ask_named(visit, title, fields, put, there.name if there else "")
