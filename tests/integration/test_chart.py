@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from base64 import b64decode
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,22 @@ def test_standby_replicas_are_ready_and_service_selects_the_leader(values: dict[
     chosen = objects["Service", "seaway"]["spec"]["selector"]
     assert chosen == {**deployment["selector"]["matchLabels"], LEADER_LABEL: "true"}
     assert LEADER_LABEL not in deployment["template"]["metadata"]["labels"]
+
+
+def test_the_key_of_notifications_is_a_secret() -> None:
+    """All pods have one key, which the chart creates and keeps, unless a secret has it already."""
+    objects = render(MINIMAL)
+    secret = objects["Secret", "seaway-notifications"]
+    assert secret["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert len(b64decode(b64decode(secret["data"]["encryption-key"]))) == 32
+    for values, name in ((MINIMAL, "seaway-notifications"), ({**MINIMAL, **OWN_KEY}, "mine")):
+        (container,) = render(values)["Deployment", "seaway"]["spec"]["template"]["spec"]["containers"]
+        (key,) = [each for each in container["env"] if each["name"] == "SEAWAY_NOTIFICATIONS_ENCRYPTION_KEY"]
+        assert key["valueFrom"]["secretKeyRef"] == {"name": name, "key": "encryption-key"}
+    assert not {kind for kind, _ in render({**MINIMAL, **OWN_KEY})} & {"Secret"}
+
+
+OWN_KEY = {"notifications": {"existingSecret": "mine"}}
 
 
 def test_single_replica_needs_no_leader_label() -> None:

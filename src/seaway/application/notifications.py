@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from base64 import b64decode, b64encode
 from binascii import Error
@@ -29,6 +30,8 @@ from seaway.domain.notifications import (
 )
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import require_name
+
+log = logging.getLogger(__name__)
 
 SECRET = "whsec_"
 """Begin of secrets of webhooks."""
@@ -80,6 +83,26 @@ class Notifications:
         self._channels, self._vault, self._mail_obstacle = channels, vault, mail_obstacle
         self._testing: set[Receiver] = set()
         self._tests: defaultdict[str, deque[int]] = defaultdict(deque)
+
+    def start(self) -> None:
+        """Start to send. Name the notifications that cannot be sent in the log, since no other process reports them."""
+        if names := self.unreadable():
+            log.error(
+                "the key of notifications differs from the one that encrypted the secrets of %s; "
+                "restore the key, or set these notifications again",
+                ", ".join(names),
+            )
+        self.notifier.start()
+
+    def unreadable(self) -> list[str]:
+        """Return the notifications whose secret was encrypted with another key, as TENANT/NAME."""
+        found = []
+        for row in self._store.notifications():
+            try:
+                self._vault.unseal(row.sealed, f"{row.tenant}/{row.name}") if row.sealed else ""
+            except RejectedError:
+                found.append(f"{row.tenant}/{row.name}")
+        return found
 
     def views(self, tenant: str | None = None) -> list[NotificationView]:
         """Return the notifications of a tenant, or all, by tenant and name.

@@ -145,7 +145,7 @@ class ControlPlane:
         self.network.agents.start()
         self.traffic.start()
         self.alerts.start()
-        self.notifications.notifier.start()
+        self.notifications.start()
         self.history.start()
 
     def stop(self) -> None:

@@ -413,7 +413,7 @@ def test_secrets_are_drawn_once_and_stored_encrypted() -> None:
     )
 
 
-def test_a_secret_of_another_key_makes_dead_letters_with_the_remedy() -> None:
+def test_a_secret_of_another_key_makes_dead_letters_with_the_remedy(caplog: pytest.LogCaptureFixture) -> None:
     """A lost key is reported, and a new secret mends it."""
     world = World()
     row = world.add()
@@ -426,6 +426,9 @@ def test_a_secret_of_another_key_makes_dead_letters_with_the_remedy() -> None:
     (dead,) = world.store.deliveries(limit=9)
     assert "another key" in dead.error
     assert world.channels.sent == []
+    world.cases.start()
+    world.notifier.stop()
+    assert "differs from the one that encrypted the secrets of default/ops" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Name of the Secret with the key of notifications. */}}
+{{- define "seaway.notifications" -}}
+{{- default (printf "%s-notifications" (include "seaway.fullname" . | trunc 49 | trimSuffix "-")) .Values.notifications.existingSecret -}}
+{{- end -}}
+
 {{/* Whether replicas take turns. */}}
 {{- define "seaway.turns" -}}
 {{- if not .Values.database.sqlite }}yes{{ end -}}

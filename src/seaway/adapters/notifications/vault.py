@@ -38,10 +38,10 @@ class AesVault:
 
     def unseal(self, sealed: str, of: str) -> str:
         """Decrypt a secret; see `seaway.application.ports.channels.Vault`."""
-        raw = b64decode(sealed)
         try:
+            raw = b64decode(sealed)
             return self._cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], of.encode()).decode()
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             text = "its secret was encrypted with another key; restore the key, or set the secret or the URL again"
             raise RejectedError(text) from None
 
