@@ -241,7 +241,9 @@ def test_a_job_without_a_log_says_why(served: Served, cluster: Cluster) -> None:
 def test_of_a_job_whose_pods_are_gone_the_stored_log_is_sent(served: Served, cluster: Cluster, tmp_path: Path) -> None:
     """Its last lines, once."""
     served.rig.plane.overview.archive = archive = LogFiles(tmp_path, 1)
-    archive.put("copy", 0, "", [f"2026-11-21T10:00:0{at}Z {each}" for at, each in enumerate(("one", "two", "three"))])
+    archive.put(
+        "default", "copy", 0, "", [f"2026-11-21T10:00:0{at}Z {each}" for at, each in enumerate(("one", "two", "three"))]
+    )
     job_id = submit(served)
     cluster.missing = True
     served.rig.plane.jobs.cancel(job_id, "test")

@@ -1,10 +1,11 @@
-"""Stored logs of ended jobs: a compressed file for each container, up to a total size."""
+"""Stored logs of ended jobs: a compressed file for each container, in a folder for each tenant, up to a total size."""
 
 from __future__ import annotations
 
 import gzip
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,8 @@ class LogFiles:
     folder
         The folder; created with the first log.
     limit_mib
-        Maximum size of all files. The oldest ones are removed first.
+        Maximum size of all files. Beyond it, the tenant with the largest files loses its oldest ones, so that a tenant
+        never displaces the logs of tenants with less.
     """
 
     def __init__(self, folder: Path, limit_mib: int) -> None:
@@ -42,9 +44,9 @@ class LogFiles:
         """Store the ID of an event as the position."""
         self._write(self._folder / "position", str(position).encode())
 
-    def put(self, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
-        """Store the log of a container of a replica, and remove the oldest logs beyond the limit."""
-        path, text = self._path(copy, replica, container), "\n".join(lines)
+    def put(self, tenant: str, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
+        """Store the log of a container of a replica, and remove logs beyond the limit."""
+        path, text = self._folder / tenant / _file(copy, replica, container), "\n".join(lines)
         with suppress(OSError):
             self._size -= path.stat().st_size
         self._write(path, gzip.compress(text.encode("utf-8", "replace"), mtime=0))
@@ -56,39 +58,44 @@ class LogFiles:
         """Return a stored log; None if there is none."""
         if not _NAME.fullmatch(copy) or not _NAME.fullmatch(container or "first"):
             return None
-        try:
-            return (
-                gzip.decompress(self._path(copy, replica, container).read_bytes())
-                .decode("utf-8", "replace")
-                .split("\n")
-            )
-        except (OSError, EOFError, zlib.error):
-            return None
+        for path in self._folder.glob(f"*/{_file(copy, replica, container)}"):
+            with suppress(OSError, EOFError, zlib.error):
+                if data := path.read_bytes():  # a full disk leaves an empty file
+                    return gzip.decompress(data).decode("utf-8", "replace").split("\n")
+        return None
 
     def drop(self, job_id: str) -> None:
         """Remove the logs of all attempts of a job."""
         if _NAME.fullmatch(job_id):
-            for each in self._folder.glob(f"sw-{job_id}-*.gz"):
+            for each in self._folder.glob(f"*/sw-{job_id}-*.gz"):
                 self._size -= each.stat().st_size
                 each.unlink()
 
-    def _path(self, copy: str, replica: int, container: str) -> Path:
-        return self._folder / f"{copy}.{replica}.{container}.gz"
-
     def _logs(self) -> list[Path]:
-        return list(self._folder.glob("*.gz"))
+        return list(self._folder.glob("*/*.gz"))
 
     def _write(self, path: Path, data: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (self._folder, path.parent):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         unfinished = path.with_name(f".{path.name}.part")
         unfinished.write_bytes(data)
         unfinished.replace(path)
 
     def _make_room(self) -> None:
-        aged = sorted((each.stat().st_mtime_ns, each.stat().st_size, each) for each in self._logs())
-        self._size = sum(size for _, size, _ in aged)
-        for _, size, path in aged:
-            if self._size <= ROOM * self._limit:
-                return
+        of_tenant: defaultdict[Path, list[tuple[int, int, Path]]] = defaultdict(list)
+        for path in self._logs():
+            of_tenant[path.parent].append((-path.stat().st_mtime_ns, path.stat().st_size, path))
+        for aged in of_tenant.values():
+            aged.sort()
+        sizes = {tenant: sum(size for _, size, _ in aged) for tenant, aged in of_tenant.items()}
+        self._size = sum(sizes.values())
+        while self._size > ROOM * self._limit:
+            tenant = max(sizes, key=lambda each: sizes[each])
+            _, size, path = of_tenant[tenant].pop()
             path.unlink()
+            sizes[tenant] -= size
             self._size -= size
+
+
+def _file(copy: str, replica: int, container: str) -> str:
+    return f"{copy}.{replica}.{container}.gz"

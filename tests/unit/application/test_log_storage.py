@@ -164,17 +164,47 @@ def test_what_a_run_has_no_time_for_is_stored_by_the_next_one(
     assert log.stored()
 
 
+def digits_of(number: int) -> str:
+    """Return a text that compresses little."""
+    return "".join(f"{(number * 7919 + each) ** 3 % 10**9:09}" for each in range(9000))
+
+
+def test_a_tenant_displaces_no_logs_of_tenants_with_less(tmp_path: Path) -> None:
+    """Beyond the limit, the tenant with the largest files loses its oldest, and others keep all of theirs."""
+    files = LogFiles(tmp_path, 1)
+    for number in range(3):
+        files.put("small", f"sw-{number:03}-1", 0, "", [digits_of(number)])
+    for number in range(3, 40):
+        files.put("large", f"sw-{number:03}-1", 0, "", [digits_of(number)])
+    kept = [number for number in range(40) if files.get(f"sw-{number:03}-1", 0, "")]
+    assert kept[:3] == [0, 1, 2]
+    assert kept[3:] == list(range(kept[3], 40))
+    files.drop("039")
+    assert files.get("sw-039-1", 0, "") is None
+
+
+def test_damaged_logs_are_not_there(tmp_path: Path) -> None:
+    """A file that is cut, empty or has a wrong byte is the same as a missing one."""
+    files = LogFiles(tmp_path, 1)
+    files.put("red", "sw-000-1", 0, "", ["some text"] * 100)
+    (path,) = tmp_path.glob("*/*.gz")
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+            path.write_bytes(damaged)
+            assert files.get("sw-000-1", 0, "") in (None, ["some text"] * 100)
+
+
 def test_the_oldest_logs_make_room(tmp_path: Path) -> None:
     """All files together stay within the limit, also after a restart."""
     files = LogFiles(tmp_path, 1)
     for number in range(40):
-        digits = "".join(f"{(number * 7919 + each) ** 3 % 10**9:09}" for each in range(9000))
-        files.put(f"sw-{number:03}-1", 0, "", [digits])
+        files.put("red", f"sw-{number:03}-1", 0, "", [digits_of(number)])
         if number == 20:
             files = LogFiles(tmp_path, 1)
     kept = [number for number in range(40) if files.get(f"sw-{number:03}-1", 0, "")]
     assert 0 < len(kept) < 40
     assert kept == list(range(kept[0], 40))
-    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= MIB
+    assert sum(each.stat().st_size for each in tmp_path.rglob("*.gz")) <= MIB
     assert files.get("../sw-039-1", 0, "") is None
     assert files.get("sw-039-1", 0, "../x") is None

@@ -109,7 +109,7 @@ class LogStorage:
             try:
                 log = self._overview.log_of(attempt, replica, container)
                 if lines := log.read(MAX_LINES, times=True):
-                    self._archive.put(log.copy, replica, container, lines)
+                    self._archive.put(attempt.spec.tenant, log.copy, replica, container, lines)
             except UnavailableError:
                 raise
             except SeawayError:

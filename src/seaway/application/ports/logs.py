@@ -43,8 +43,11 @@ class LogArchive(Protocol):
     def advance(self, position: int) -> None:
         """Store the ID of an event as the position."""
 
-    def put(self, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
-        """Store the log of a container of a replica; an empty name is the first container. Lines have times."""
+    def put(self, tenant: str, copy: str, replica: int, container: str, lines: Sequence[str]) -> None:
+        """Store the log of a container of a replica of a tenant; an empty name is the first container.
+
+        Lines have times.
+        """
 
     def get(self, copy: str, replica: int, container: str) -> list[str] | None:
         """Return a stored log; None if there is none."""
