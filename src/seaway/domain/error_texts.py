@@ -213,6 +213,8 @@ ERRORS: Mapping[str, str] = {
     "other_site": "the request comes from a page of another site",
     "not_found_reference": "not found; /docs has the reference",
     "too_many_slow": "too many slow requests; try again soon",
+    "client_left": "the client left before the answer",
+    "question_too_long": "the replay takes more than {seconds} s; ask with fewer jobs",
     "too_many_tests": "a tenant can send {most} test messages in an hour; try again later",
     "too_many_unread": "too many bytes of earlier answers are not read yet; read them, then try again",
     "use_timestamp": "must be a timestamp with a time zone, like 2026-11-21T10:00:00Z",

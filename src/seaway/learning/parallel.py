@@ -112,6 +112,15 @@ class Serial:
 GRACE_S = 60.0
 """Seconds for which a process may clean up before it is killed."""
 
+LOOK_S = 0.2
+"""Interval at which a map looks whether it is stopped, seconds."""
+
+
+def never() -> str:
+    """Stop no map."""
+    return ""
+
+
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that limit the threads of libraries."""
 
@@ -133,8 +142,21 @@ class Processes:
         self._workers = workers
         self._tell = tell
 
-    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """Run a task on each item; see `seaway.learning.parallel.Spread`."""
+    def map(
+        self, task: Callable[[Item], Result], items: Sequence[Item], stopped: Callable[[], str] = never
+    ) -> Iterator[tuple[int, Result]]:
+        """Run a task on each item; see `seaway.learning.parallel.Spread`.
+
+        Parameters
+        ----------
+        stopped
+            Returns why the map ends early; empty to go on.
+
+        Raises
+        ------
+        UnavailableError
+            When it is stopped. The processes are ended.
+        """
         coming = deque(range(len(items)))
         tries = Tries(self._tell, len(items))
         workers: list[_Worker] = []
@@ -144,7 +166,9 @@ class Processes:
                 for worker in workers:
                     if coming and not worker.busy:
                         worker.begin(coming[0], task, items[coming.popleft()])
-                for worker in _answering(workers):
+                if why := stopped():
+                    raise UnavailableError(why)
+                for worker in _answering(workers, None if stopped is never else LOOK_S):
                     at = worker.at
                     try:
                         result = worker.result()
@@ -208,10 +232,10 @@ class _Worker:
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit code {code}"
 
 
-def _answering(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Wait until a busy worker completes its item or dies; return all such workers."""
+def _answering(workers: Sequence[_Worker], timeout_s: float | None) -> list[_Worker]:
+    """Wait until a busy worker completes its item or dies, or for the timeout; return all such workers."""
     busy = {worker.pipe: worker for worker in workers if worker.busy}
-    ready = wait(list(busy))
+    ready = wait(list(busy), timeout_s)
     return [worker for pipe, worker in busy.items() if pipe in ready]
 
 

@@ -19,7 +19,7 @@ from seaway.application.whatif.waits import UNKNOWN_S, Groups, WaitChange, chang
 from seaway.domain.amounts import GPU_MEMORY, GPUS, requested_amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
 from seaway.domain.job_spec import NS_PER_MS, JobSpec
 from seaway.domain.queues import Queue
@@ -141,19 +141,35 @@ class Ran:
     rejected: int
 
 
+Stopped = Callable[[], str]
+"""Returns why a question ends without an answer; empty to go on."""
+
+
 class Spread(Protocol):
     """Execution of replays, such as processes."""
 
-    def map(self, task: Callable[[Side], Ran], items: Sequence[Side]) -> Iterator[tuple[int, Ran]]:
-        """Run a task on each item. Return the number and the result of each item, in order of completion."""
+    def map(self, task: Callable[[Side], Ran], items: Sequence[Side], stopped: Stopped) -> Iterator[tuple[int, Ran]]:
+        """Run a task on each item. Return the number and the result of each item, in order of completion.
+
+        Raises
+        ------
+        UnavailableError
+            When `stopped` returns why.
+        """
+
+
+Replay = Callable[[Callable[["Side"], "Ran"], Sequence["Side"]], Iterator[tuple[int, "Ran"]]]
+"""`Spread.map` of a question."""
 
 
 class InTurn:
     """Execution in the calling thread."""
 
-    def map(self, task: Callable[[Side], Ran], items: Sequence[Side]) -> Iterator[tuple[int, Ran]]:
+    def map(self, task: Callable[[Side], Ran], items: Sequence[Side], stopped: Stopped) -> Iterator[tuple[int, Ran]]:
         """Run a task on each item."""
         for at, item in enumerate(items):
+            if why := stopped():
+                raise UnavailableError(why)
             yield at, task(item)
 
 
@@ -217,7 +233,7 @@ def replay_trace(
     names: tuple[Names, Names],
     fleets: tuple[Fleet, Fleet],
     policy: str,
-    spread: Spread,
+    replay: Replay,
     gpu_weights: GpuWeights,
 ) -> TraceChanges:
     """Replay a trace before and after a change.
@@ -228,8 +244,8 @@ def replay_trace(
         Queues and tenants, and the empty fleet, before and after.
     policy
         Policy that places the jobs; empty for that of the queue with most jobs.
-    spread
-        Execution of the replays.
+    replay
+        Runs the replays.
     gpu_weights
         Weights of GPU models in shares, by resource.
 
@@ -249,7 +265,7 @@ def replay_trace(
         for line, known, fleet in zip((before, after), names, fleets, strict=True)
     ]
     different = sides if sides[0] != sides[1] else sides[:1]
-    ran = [each for _, each in sorted(spread.map(run, different), key=itemgetter(0))]
+    ran = [each for _, each in sorted(replay(run, different), key=itemgetter(0))]
     first, last = ran[0], ran[-1]
     span_s = max(1, ordered[-1].arrives_s - ordered[0].arrives_s)
     both = {str(at) for at in np.flatnonzero((first.starts_s >= 0) & (last.starts_s >= 0)).tolist()}

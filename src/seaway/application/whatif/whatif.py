@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from seaway.application.admission import Admission
 from seaway.application.control.loop import Controller
@@ -40,7 +41,7 @@ from seaway.application.whatif.question import (
     shrinks_of,
     totals,
 )
-from seaway.application.whatif.trace import InTurn, Spread, TraceJob, past_jobs, replay_trace
+from seaway.application.whatif.trace import InTurn, Replay, Spread, Stopped, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.waits import Side, compare, due_jobs
 from seaway.domain.amounts import held_amounts
 from seaway.domain.cluster import Fleet
@@ -77,15 +78,20 @@ class WhatIf:
         self._store = store
         self.spread = spread or InTurn()
 
-    def ask(self, question: Question) -> Consequences:
+    def ask(self, question: Question, abandoned: Stopped = lambda: "") -> Consequences:
         """Return the consequences of a question.
+
+        Parameters
+        ----------
+        abandoned
+            Returns why the question ends without an answer; empty to go on.
 
         Raises
         ------
         RejectedError
             If the question names an unknown object, or admission rejects a job.
         UnavailableError
-            While the state is being reloaded, or a policy is being compiled.
+            While the state is being reloaded, or a policy is being compiled, or if the question is abandoned.
         """
         question = self._with_traits(question)
         with self._controller.lock:
@@ -150,10 +156,17 @@ class WhatIf:
             return answer
         empty = copy.usable_fleet
         grown = replace(empty, clusters=tuple(with_nodes(each, drained, added) for each in empty.clusters))
-        return self._with_trace(answer, question, (present, names), (empty, grown))
+        return self._with_trace(
+            answer, question, (present, names), (empty, grown), partial(self.spread.map, stopped=abandoned)
+        )
 
     def _with_trace(
-        self, answer: Consequences, question: Question, names: tuple[Names, Names], fleets: tuple[Fleet, Fleet]
+        self,
+        answer: Consequences,
+        question: Question,
+        names: tuple[Names, Names],
+        fleets: tuple[Fleet, Fleet],
+        replay: Replay,
     ) -> Consequences:
         """Add the replays of a trace."""
         jobs: Sequence[TraceJob] = question.trace
@@ -162,7 +175,7 @@ class WhatIf:
             now_ns = self._controller.live.clock.now_ns()
             jobs, skipped = past_jobs(self._store, question.last_s, now_ns)
         weights = self._controller.live.tree.gpu_weights
-        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, self.spread, weights)
+        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, replay, weights)
         trace = replace(trace, skipped=skipped)
         return replace(answer, message=f"{answer.message}, {trace.message}", trace=trace)
 

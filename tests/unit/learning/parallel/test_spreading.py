@@ -92,6 +92,19 @@ def test_processes_end_with_the_iteration(tmp_path: Path) -> None:
         os.kill(process, 0)
 
 
+def test_a_stopped_map_ends_its_processes(tmp_path: Path) -> None:
+    """A busy process ends within moments when the map is stopped, and the reason is raised."""
+    pipe, seen = tmp_path / "pipe", list[int]()
+    os.mkfifo(pipe)
+    items = [("reads", pipe), ("waits", pipe)]
+    results = Processes(2, pytest.fail).map(a_waiting_user, items, lambda: "nobody reads it" if seen else "")
+    seen.append(next(results)[1])
+    with pytest.raises(UnavailableError, match="nobody reads it"):
+        next(results)
+    with pytest.raises(ProcessLookupError):
+        os.kill(seen[0], 0)
+
+
 def test_results_in_order() -> None:
     """Results are yielded as soon as no earlier one is missing."""
     assert list(in_order([(2, "c"), (0, "a"), (1, "b")])) == ["a", "b", "c"]
