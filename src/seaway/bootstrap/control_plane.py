@@ -205,6 +205,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     policies.offer(read_outlines(settings.policies.profiles_dir))
     trained = Trained(policies, bounds, policies.counts, policies.profiles)
     controller = Controller(store, writer, backends, talker, trained.profile, clock, settings.control)
+    controller.live.scheduler = settings.scheduler
     if isinstance(talker, Threads):
         talker.on_report = controller.wake
     bandwidths = make_bandwidths(settings.network, clock)

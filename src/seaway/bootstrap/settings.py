@@ -26,7 +26,7 @@ from typing import Any, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
 from seaway.application.agent.settings import AgentSettings
-from seaway.application.control.settings import ControlSettings, Drift
+from seaway.application.control.settings import ControlSettings, Drift, SchedulerSettings
 from seaway.bootstrap.bandwidth import NetworkSettings, network_setting_errors
 from seaway.bootstrap.notifications import NotificationSettings, notification_errors
 from seaway.bootstrap.scaling import ScalingSettings, scaling_setting_errors
@@ -381,6 +381,7 @@ class Settings:
     clusters: ClusterSettings = field(default_factory=ClusterSettings)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     scaling: ScalingSettings = field(default_factory=ScalingSettings)
     policies: PolicySettings = field(default_factory=PolicySettings)
     oidc: IdentitySettings = field(default_factory=IdentitySettings)

@@ -19,7 +19,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.queueing.backfill import NEVER_S
-from seaway.scheduling.queueing.tree import GpuWeights, QueueTree
+from seaway.scheduling.queueing.tree import RESTART_COST_S, GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import (
     COMPLETE_POLICIES,
@@ -59,6 +59,8 @@ class Discipline:
         Clusters of each pool; none for all. Jobs may use those that their demands allow.
     gpu_weights
         Weights of GPU models in shares, by resource.
+    restart_cost_s
+        Cost of the restart of a displaced job, see `QueueTree`.
     """
 
     order: Order = Order.PRIORITY
@@ -67,6 +69,7 @@ class Discipline:
     tenants: tuple[Tenant, ...] = ()
     pools: Mapping[str, frozenset[str]] = field(default_factory=dict)
     gpu_weights: GpuWeights = field(default_factory=dict)
+    restart_cost_s: float = RESTART_COST_S
 
 
 def replay_with_departures(
@@ -288,7 +291,9 @@ def queue_tree(discipline: Discipline, clusters: Sequence[Cluster]) -> QueueTree
         name: total_of(capacity_of(each) for each in clusters if not allowed or each.name in allowed)
         for name, allowed in pools.items()
     }
-    return QueueTree(discipline.queues, capacities, discipline.tenants, discipline.gpu_weights)
+    return QueueTree(
+        discipline.queues, capacities, discipline.tenants, discipline.gpu_weights, discipline.restart_cost_s
+    )
 
 
 def _keys(world: World, order: Order) -> Callable[[int], Key]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from seaway.domain.amounts import parse_gpu_weights
 from seaway.domain.backoff import backoff
+from seaway.scheduling.queueing.tree import RESTART_COST_S
 
 MANY = 100
 """Number of replicas for which a cluster gets another `assume_timeout_s`. Each replica may become several objects."""
@@ -20,6 +21,18 @@ class Drift(StrEnum):
     """Restore the objects."""
     REPORT = "report"
     """Only report the changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """Choice of the running jobs that a waiting job displaces."""
+
+    restart_cost: float = RESTART_COST_S
+    """Cost of the restart of a displaced job besides its lost work, seconds.
+
+    It counts once for each displaced job and once for each of its GPUs, as so many seconds of work of a GPU. 0 compares
+    the lost work alone.
+    """
 
 
 @dataclass(frozen=True, slots=True)

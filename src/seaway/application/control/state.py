@@ -19,7 +19,7 @@ from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
-from seaway.application.control.settings import ControlSettings
+from seaway.application.control.settings import ControlSettings, SchedulerSettings
 from seaway.application.control.stages import Stages
 from seaway.application.control.stored import Stored
 from seaway.application.control.tenancy import Names
@@ -175,6 +175,7 @@ class ControlState:
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
         self.clock = clock
         self.settings = settings
+        self.scheduler = SchedulerSettings()
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
@@ -225,7 +226,10 @@ class ControlState:
         self.seen: defaultdict[Key, dict[str, Workload]] = defaultdict(dict)
         self.sent_ns: dict[tuple[str, int, str], int] = {}
         self.tree = QueueTree(
-            self.names.queues.values(), tenants=self.names.tenants.values(), gpu_weights=self.settings.weights()
+            self.names.queues.values(),
+            tenants=self.names.tenants.values(),
+            gpu_weights=self.settings.weights(),
+            restart_cost_s=self.scheduler.restart_cost,
         )
         self.history.clear()
         self._capacity_of = -1

@@ -166,7 +166,7 @@ def running_jobs(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Colle
         young = attempt.running_ns and ran_s < node.queue.min_runtime_s
         loses = attempt.running_ns and not spec.checkpoint
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
-        lost = node.share_of(attempt.amounts) * ran_s if loses else 0.0
+        lost = tree.loss(node.queue.name, attempt.amounts, ran_s if loses else 0)
         owner = Owner(node.queue.name, spec.tenant, job.submitted_by)
         candidate = Candidate(key, owner, attempt.amounts, booking, booking.nodes, priority, lost)
         may = bool(preemptible and usable.issuperset(attempt.clusters))

@@ -31,7 +31,7 @@ from seaway.scheduling.engine import Policy
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy, policy_names
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import GpuWeights, Owner
+from seaway.scheduling.queueing.tree import RESTART_COST_S, GpuWeights, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
 from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
@@ -117,11 +117,18 @@ class Side:
     pools: Mapping[str, frozenset[str]]
     policy: str
     gpu_weights: GpuWeights = field(default_factory=dict)
+    restart_cost_s: float = RESTART_COST_S
 
     @property
     def discipline(self) -> Discipline:
         """Queues and tenants of the replay."""
-        return Discipline(queues=self.queues, tenants=self.tenants, pools=self.pools, gpu_weights=self.gpu_weights)
+        return Discipline(
+            queues=self.queues,
+            tenants=self.tenants,
+            pools=self.pools,
+            gpu_weights=self.gpu_weights,
+            restart_cost_s=self.restart_cost_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +241,7 @@ def replay_trace(
     fleets: tuple[Fleet, Fleet],
     policy: str,
     replay: Replay,
-    gpu_weights: GpuWeights,
+    tree: QueueTree,
 ) -> TraceChanges:
     """Replay a trace before and after a change.
 
@@ -246,8 +253,8 @@ def replay_trace(
         Policy that places the jobs; empty for that of the queue with most jobs.
     replay
         Runs the replays.
-    gpu_weights
-        Weights of GPU models in shares, by resource.
+    tree
+        The live queues, with the weights of GPU models and the cost of restarts.
 
     Raises
     ------
@@ -261,7 +268,11 @@ def replay_trace(
     after = [_queue_after(each.spec, queue, changes, names) for each, queue in zip(ordered, before, strict=True)]
     chosen = _policy(policy, before, names[0])
     sides = [
-        replace(_side(ordered, line, known, fleet, chosen), gpu_weights=gpu_weights)
+        replace(
+            _side(ordered, line, known, fleet, chosen),
+            gpu_weights=tree.gpu_weights,
+            restart_cost_s=tree.restart_cost_s,
+        )
         for line, known, fleet in zip((before, after), names, fleets, strict=True)
     ]
     different = sides if sides[0] != sides[1] else sides[:1]

@@ -174,8 +174,8 @@ class WhatIf:
         if question.last_s:
             now_ns = self._controller.live.clock.now_ns()
             jobs, skipped = past_jobs(self._store, question.last_s, now_ns)
-        weights = self._controller.live.tree.gpu_weights
-        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, replay, weights)
+        tree = self._controller.live.tree
+        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, replay, tree)
         trace = replace(trace, skipped=skipped)
         return replace(answer, message=f"{answer.message}, {trace.message}", trace=trace)
 

@@ -88,7 +88,7 @@ MAX_TRIES = 400
 _RESOURCES = (CPU, MEMORY, GPU_CORES, GPU_MEMORY)
 
 Cost = tuple[float, int, int, int, int]
-"""Cost of victims: lost work, sum of priorities and number of jobs, then number of replicas and sum of priorities."""
+"""Cost of victims: lost work with restarts, sum of priorities and number of jobs, then of replicas number and sum."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +104,7 @@ class Candidate:
     priority
         Its priority, with the points that it gained while it waited.
     lost
-        Work that is lost with it: its dominant share of the pool times the seconds since its start or checkpoint.
+        Work that is lost with it, since its start or checkpoint, and the cost of its restart, see `QueueTree.loss`.
     spare
         Number of replicas of an elastic job, or of that of a replica, beyond the minimum; None for other jobs.
     whole
@@ -210,7 +210,7 @@ class Displacement:
 
 
 def cost_of(victims: Iterable[Candidate]) -> Cost:
-    """Return the cost of victims. Of jobs, lost work is first, then priorities, then the number."""
+    """Return the cost of victims. Of jobs, lost work with restarts is first, then priorities, then the number."""
     found = list(victims)
     jobs, replicas = ([each for each in found if each.order == order] for order in (1, 0))
     lost, priorities = sum(each.lost for each in jobs), sum(each.priority for each in jobs)

@@ -47,6 +47,14 @@ GpuWeights = Mapping[str, float]
 
 NO_WEIGHTS: GpuWeights = {}
 
+NO_KINDS = frozenset[str]()
+
+RESTART_COST_S = 60.0
+"""Default cost of the restart of a displaced job, and of each of its GPUs, as seconds of work of a GPU."""
+
+ONE = 1000
+"""A GPU or a core, in thousandths."""
+
 
 class Owner(NamedTuple):
     """Queue, tenant and user in which a job counts.
@@ -285,6 +293,14 @@ class QueueNode(Holder):
         weighed = self._weighed(held)
         return max([weighed.get(name, 0) / capacity for name, capacity, _ in self._shares])
 
+    def restart_share(self, amounts: Amounts) -> float:
+        """Return the share of the pool for each second that a restart costs: one GPU, and each GPU of the job.
+
+        Cores count instead in a pool without GPUs.
+        """
+        name = GPUS if self.capacity.get(GPUS) else CPU
+        return (ONE + amounts.get(name, 0)) / (self._weighed(self.capacity).get(name, 0) or 1)
+
     def _weighed(self, held: Amounts) -> Mapping[str, float]:
         """Return amounts in which GPUs count with the weight of their model."""
         if not self._gpu_weights:
@@ -472,6 +488,8 @@ class QueueTree:
         Counter of changes of queues, tenants and capacities. Nodes of earlier versions are outdated.
     past_version
         Counter of changes of the past use.
+    restart_cost_s
+        Cost of the restart of a displaced job, and of each of its GPUs, as seconds of work of a GPU.
     fell
         Keys of holders whose use fell, or whose limit may have changed. A reader clears it.
     """
@@ -482,12 +500,14 @@ class QueueTree:
         capacities: Mapping[str, Amounts] | None = None,
         tenants: Iterable[Tenant] = (),
         gpu_weights: GpuWeights = NO_WEIGHTS,
+        restart_cost_s: float = RESTART_COST_S,
     ) -> None:
         self.version = 0
         self.past_version = 0
         self.gpu_weights = gpu_weights
         self._model_weights = ModelWeights(gpu_weights)
         self._models: frozenset[str] = frozenset()  # resources of the products of all pools
+        self.restart_cost_s = restart_cost_s
         self.fell: set[str] = set()
         self._watches: list[set[tuple[str, str]]] = []
         self._queues = {queue.name: queue for queue in queues}
@@ -509,7 +529,9 @@ class QueueTree:
 
     def copy(self) -> QueueTree:
         """Return a tree with the same queues, quotas and amounts."""
-        twin = QueueTree(self._queues.values(), self._capacities, self._tenants.values(), self.gpu_weights)
+        twin = QueueTree(
+            self._queues.values(), self._capacities, self._tenants.values(), self.gpu_weights, self.restart_cost_s
+        )
         twin.set_past(self._past)
         twin.hold_all((key, owner, amounts) for key, (owner, amounts) in self._held.items())
         return twin
@@ -587,6 +609,16 @@ class QueueTree:
             yield
         finally:
             self._watches = watches
+
+    def loss(self, queue: str, amounts: Amounts, lost_s: float) -> float:
+        """Return the loss if a running job of a queue is displaced: its work of some seconds, and its restart.
+
+        Both are shares of the pool times seconds: the work counts by the dominant share, and `restart_cost_s` once for
+        the job and once for each of its GPUs.
+        """
+        node = self.node(queue)
+        work = node.share_of(amounts) * lost_s if lost_s else 0.0
+        return work + node.restart_share(amounts) * self.restart_cost_s
 
     # Past use.
 

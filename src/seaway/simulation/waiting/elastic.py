@@ -55,8 +55,8 @@ class Running:
         The job as one that may be displaced.
     spare
         Replicas by which it can shrink.
-    share
-        Its dominant share of the pool.
+    share, restart
+        Its dominant share of the pool, and the cost of its restart.
     since_s, ends_s
         Start and end; `NEVER_S` without an end.
     rests_s
@@ -70,6 +70,7 @@ class Running:
     ends_s: int
     spare: Sequence[Candidate] = ()
     rests_s: int = 0
+    restart: float = 0.0
 
     @classmethod
     def of(cls, job: Job, key: Key, plan: Plan, priority: int) -> Running:

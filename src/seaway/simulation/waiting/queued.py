@@ -464,6 +464,7 @@ class Queued:
         job = self._world.queue.jobs[number]
         running = self._running[number] = Running.of(job, self._key(number), plan, priority)
         running.share = self._tree.node(job.queue).share_of(running.candidate.amounts)
+        running.restart = self._tree.loss(job.queue, running.candidate.amounts, 0)
         self._tree.hold(running.candidate.key, running.candidate.owner, running.candidate.amounts)
         self._fruitless.clear()
         self._lending.discard(number)
@@ -617,7 +618,7 @@ class Queued:
             if not lends:
                 yield from running.spare
             if ran_s >= queue.min_runtime_s:
-                each.lost = running.share * ran_s
+                each.lost = running.share * ran_s + running.restart
                 yield each
 
     def share_error(self) -> float | None:

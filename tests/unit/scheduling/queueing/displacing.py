@@ -10,7 +10,7 @@ from random import Random
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, capacity_of, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Preemption, Queue, Reclaim
+from seaway.domain.queues import Preemption, Preempts, Queue, Reclaim
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -108,7 +108,7 @@ class World:
             self.running[name].allocation.release(self.snapshot)
         amounts = held_amounts(like.demand, list(places.values()), self.snapshot.device)
         allocation = allocate(self.snapshot, replace(like, replicas=len(places)), list(places.values()))
-        owner, lost = Owner(queue, "default"), self.tree.node(queue).share_of(amounts) * seconds
+        owner, lost = Owner(queue, "default"), self.tree.loss(queue, amounts, seconds)
         least, in_order = self.least.get(name, (0, False))
         whole = Candidate(key, owner, amounts, allocation, allocation.nodes, like.priority, lost)
         whole.spare = len(places) - least if least else None
@@ -179,7 +179,7 @@ class World:
         return bool(decide(copy, JobQueue(copy, [like]), PROFILE, dry_run=True).jobs_placed[0])
 
 
-def random_world(random: Random) -> tuple[World, str, Job]:
+def random_world(random: Random, preempts: Sequence[Preempts] = tuple(Preempts)) -> tuple[World, str, Job]:
     """Return a small loaded fleet with GPUs, and a new job with its queue."""
     tree = [
         Queue("root"),
@@ -189,6 +189,7 @@ def random_world(random: Random) -> tuple[World, str, Job]:
                 parent="root",
                 guarantee={"gpus": 1000 * random.randrange(4)},
                 preemption=random.choice((LOWER, LOWER, Preemption.NEVER)),
+                preempts=random.choice(preempts),
                 reclaim=random.choice((FAIR, Reclaim.GUARANTEE)),
             )
             for name in "abc"
@@ -209,7 +210,9 @@ def random_world(random: Random) -> tuple[World, str, Job]:
     return world, random.choice("abc"), random_job(random, priority=random.randrange(4))
 
 
-def mixed_world(random: Random, *, elastic: bool = False) -> tuple[World, list[tuple[str, Job]]]:
+def mixed_world(
+    random: Random, *, elastic: bool = False, preempts: Preempts = Preempts.ALL
+) -> tuple[World, list[tuple[str, Job]]]:
     """Return a small loaded fleet of several GPU models, and new jobs with their queues.
 
     With `elastic`, running jobs with several replicas can shrink.
@@ -230,6 +233,7 @@ def mixed_world(random: Random, *, elastic: bool = False) -> tuple[World, list[t
             weight=random.choice((1, 1, 1, 2, 3, 0)),
             guarantee={each: capacity[each] // random.choice((3, 4, 8)) for each in named if each in capacity},
             preemption=preemption,
+            preempts=preempts,
             reclaim=random.choice((FAIR, FAIR, FAIR, Reclaim.GUARANTEE)),
         )
         for name in "abc"[: random.choice((2, 2, 3))]

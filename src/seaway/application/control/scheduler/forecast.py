@@ -126,6 +126,7 @@ class PlanState:
     tenants: Sequence[Tenant]
     capacities: Mapping[str, Amounts]
     gpu_weights: GpuWeights
+    restart_cost_s: float
     past: Mapping[LaneName, Amounts]
     clusters: Sequence[Cluster]
     attempts: Sequence[tuple[Attempt, str, int | None]]
@@ -235,6 +236,7 @@ class Forecast:
             list(self._names.tenants.values()),
             live.tree.capacities,
             live.tree.gpu_weights,
+            live.tree.restart_cost_s,
             live.tree.past,
             usable,
             [
@@ -631,7 +633,7 @@ def planned(
         Maximum number of planned jobs and tasks.
     """
     later = list(_later_entries(state, most))
-    tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights)
+    tree = QueueTree(state.queues, state.capacities, state.tenants, state.gpu_weights, state.restart_cost_s)
     tree.set_past(state.past)
     plan = _Plan(state, attempts, tree)
     for region in {

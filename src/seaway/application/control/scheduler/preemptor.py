@@ -147,8 +147,8 @@ class _Running:
     ----------
     began_ns
         Monotonic time at which it began to run; None if it has not.
-    share
-        Dominant share of the pool that it loses per second; 0 if it loses nothing.
+    share, restart
+        Dominant share of the pool that it loses per second, 0 if it loses nothing, and the cost of its restart.
     candidate
         The job.
     replicas
@@ -162,6 +162,7 @@ class _Running:
     preemptible: bool | None
     began_ns: int | None
     share: float
+    restart: float
     candidate: Candidate
     replicas: Sequence[Candidate] = ()
 
@@ -614,7 +615,7 @@ class Preemptor:
                 ):
                     found += () if lends else each.replicas
                     ran_ns = 0 if each.began_ns is None else now_ns - each.began_ns
-                    candidate.lost = each.share * ran_ns / NS_PER_S
+                    candidate.lost = each.share * ran_ns / NS_PER_S + each.restart
                     if ran_ns < min_ns and each.attempt.running_ns:
                         later[candidate] = min_ns - ran_ns
                     else:
@@ -631,6 +632,7 @@ class Preemptor:
         loses = attempt.running_ns and not spec.checkpoint
         node = self._state.tree.node(spec.queue)
         share = node.share_of(attempt.amounts) if loses else 0.0
+        restart = self._state.tree.loss(spec.queue, attempt.amounts, 0)
         owner = Owner(spec.queue, spec.tenant, job.submitted_by)
         priority = job.spec.priority + node.queue.points((attempt.created_ns - job.submitted_ns) / NS_PER_S)
         amounts, began_ns = attempt.amounts, self._state.began_ns.get(key)
@@ -640,15 +642,22 @@ class Preemptor:
         candidate = Candidate(key, owner, amounts, booking, booking.nodes, priority, 0.0)
         replicas = spare_replicas(attempt, candidate, self._state.fleet.snapshot)
         return _Running(
-            attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, candidate, replicas
+            attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, restart, candidate, replicas
         )
 
     # Changes.
 
-    def _change(self, entry: Entry, victims: Sequence[Candidate], losers: Sequence[JobRecord], within_s: int) -> Change:
+    def _change(
+        self,
+        entry: Entry,
+        victims: Sequence[Candidate],
+        losers: Sequence[JobRecord],
+        within_s: int,
+        lower: Collection[Candidate],
+    ) -> Change:
         """Return the one change that sends the victims back to their queues and says what the winner waits for.
 
-        Earlier winners that lose their places, `losers`, get the reason.
+        Earlier winners that lose their places, `losers`, get the reason. The jobs in `lower` have a lower priority.
 
         Parameters
         ----------
