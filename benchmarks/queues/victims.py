@@ -15,7 +15,7 @@ from random import Random
 from benchmarks.record import ROOT, Result
 from seaway.domain.amounts import CPU, GPUS, RESOURCES, Amounts, requested_amounts
 from seaway.domain.job import Job
-from seaway.domain.queues import Preemption, Reclaim
+from seaway.domain.queues import Reclaim
 from seaway.learning.packing.integer_program import IntegerProgram, Solution
 from seaway.scheduling.columns import (
     DEVICE_CORE_FREE,
@@ -29,7 +29,7 @@ from seaway.scheduling.columns import (
     SLICE_DEVICE,
     SLICE_MEMORY,
 )
-from seaway.scheduling.queueing.preemption import Candidate, Displacement
+from seaway.scheduling.queueing.preemption import Candidate, Displacement, displaces_by_priority
 from tests.unit.scheduling.queueing.displacing import World, allowed, random_world
 
 FLEETS = 1000
@@ -207,9 +207,12 @@ class VictimProgram:
 
     def _may_ever(self, each: Candidate) -> bool:
         mine = self._world.tree.node(self._queue).queue
-        if each.owner.queue != self._queue:
-            return mine.reclaim is not Reclaim.NEVER
-        return mine.preemption is not Preemption.NEVER and each.priority < self._like.priority
+        other = each.owner.queue != self._queue
+        return (other and mine.reclaim is not Reclaim.NEVER) or self._by_priority(each)
+
+    def _by_priority(self, each: Candidate) -> bool:
+        within, mine = each.owner.queue == self._queue, self._world.tree.node(self._queue).queue
+        return each.priority < self._like.priority and displaces_by_priority(mine, within=within)
 
     def _of(self, queue: str) -> list[tuple[Candidate, int]]:
         pairs = zip(self._candidates, self._taken, strict=True)
@@ -299,8 +302,10 @@ class VictimProgram:
                     self._if(more, [*removed, stays, *freed], share.held - mine.held - 1)
                 keeps.append(keep)
                 larger.append(more)
-            self._at_most([(1, x)], [(1, within), (1, by_share)])
             self._at_most([(1, x)], [(1, borrows[GPUS])])  # the resource that the guarantee names
+            if self._by_priority(victim):
+                continue
+            self._at_most([(1, x)], [(1, within), (1, by_share)])
             for flags in (larger, keeps):
                 self._at_most([(1, x)], [(1, within), *((1, flag) for flag in flags)])
 

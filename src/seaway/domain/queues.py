@@ -70,7 +70,7 @@ class Backfill(StrEnum):
 
 
 class Preemption(StrEnum):
-    """Running jobs that a waiting job of the same queue may displace."""
+    """Running jobs that a waiting job may displace by its priority."""
 
     NEVER = "Never"
     """None."""
@@ -78,8 +78,17 @@ class Preemption(StrEnum):
     """Jobs of a lower priority."""
 
 
+class Preempts(StrEnum):
+    """Queues whose jobs a waiting job may displace by `Preemption`."""
+
+    ALL = "all"
+    """Its own, and others of the same or a lower priority, on the same devices and beyond their guarantees."""
+    OWN = "own"
+    """Its own."""
+
+
 class Reclaim(StrEnum):
-    """Running jobs of other queues that a waiting job may displace."""
+    """Running jobs of other queues that a waiting job may displace, whatever their priorities."""
 
     NEVER = "Never"
     """None."""
@@ -136,8 +145,10 @@ class Queue:
         Order of its jobs.
     backfill
         Jobs that may overtake.
-    preemption, reclaim
-        Running jobs that its waiting jobs may displace, in the queue itself and in others.
+    preemption, preempts
+        Running jobs that its waiting jobs may displace by priority, and the queues of these.
+    reclaim
+        Running jobs of other queues that its waiting jobs may displace, whatever their priorities.
     preemptible
         Whether its jobs may be displaced, unless a job says otherwise.
     min_runtime_s
@@ -181,6 +192,7 @@ class Queue:
     start_timeout_s: int = START_TIMEOUT_S
     grow_cooldown_s: int = GROW_COOLDOWN_S
     elastic: Elastic = Elastic.LEND
+    preempts: Preempts = Preempts.ALL
 
     @property
     def policy_spec(self) -> str:

@@ -189,6 +189,7 @@ TEXTS: Mapping[str, str] = {
     "preempted": "preempted by {winner}",
     "job_of_priority": "job {job} of higher priority",
     "job_of_queue": "job {job} of queue {queue!r}",
+    "job_of_priority_of_queue": "job {job} of higher priority, of queue {queue!r}",
     "place_lost": "its place goes to job {job} of higher priority",
     "waits_until": "waits until {what}",
     "waits_until_at": "waits until {what}, at {ends_at} at the latest",

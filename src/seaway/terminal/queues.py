@@ -163,7 +163,8 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     for kind in ("borrowing_limit", "lending_limit"):
         if amounts := queue.get(kind):
             yield kind.replace("_", " "), ", ".join(f"{amount} {name}" for name, amount in amounts.items())
-    yield "displaces", f"own queue: {queue.get('preemption', NONE)}, others: {queue.get('reclaim', NONE)}"
+    preempts = f" in {queue.get('preempts', 'own')} queues" if queue.get("preemption", "Never") != "Never" else ""
+    yield "displaces", f"by priority: {queue.get('preemption', NONE)}{preempts}, reclaim: {queue.get('reclaim', NONE)}"
     preemptible = "yes" if queue.get("preemptible", True) else "no"
     yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"
     start = queue.get("start_timeout", NONE)

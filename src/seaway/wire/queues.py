@@ -24,6 +24,7 @@ from seaway.domain.queues import (
     Elastic,
     Order,
     Preemption,
+    Preempts,
     Queue,
     Reclaim,
 )
@@ -51,6 +52,7 @@ Keys = Annotated[list[LabelKey | Literal["*"]], Field(max_length=64)]
 
 OrderName = Literal["fifo", "priority", "fair", "shortest"]
 PreemptionName = Literal["Never", "PreemptLowerPriority"]
+PreemptsName = Literal["all", "own"]
 ReclaimName = Literal["Never", "Guarantee", "FairShare"]
 ElasticName = Literal["lend", "keep"]
 BackfillName = Literal["none", "easy", "conservative", "greedy"]
@@ -396,10 +398,13 @@ class QueueIn(Incoming):
     """Jobs that may start before an earlier one that does not fit: none, those that do not delay the first job, those
     that delay no earlier job, or all."""
     preemption: PreemptionName = "Never"
-    """Running jobs of the queue that a waiting job of it displaces: none, or those of a lower priority."""
+    """Running jobs that a waiting job displaces by its priority: none, or those of a lower priority."""
+    preempts: PreemptsName = "all"
+    """Queues in which they do: all of the same or a lower priority, on the same devices and beyond their guarantees, or
+    only their own."""
     reclaim: ReclaimName = "Guarantee"
-    """Running jobs of other queues that its waiting jobs displace: none; those beyond their guarantees, while it stays
-    within its own; or also those of queues with a larger share."""
+    """Running jobs of other queues that its waiting jobs displace, whatever their priorities: none; those beyond their
+    guarantees, while it stays within its own; or also those of queues with a larger share."""
     preemptible: bool = True
     """True if its jobs may be displaced, unless a job says otherwise."""
     min_runtime: Time = "0s"
@@ -438,6 +443,7 @@ class QueueIn(Incoming):
             "order": Order(self.order),
             "backfill": Backfill(self.backfill),
             "preemption": Preemption(self.preemption),
+            "preempts": Preempts(self.preempts),
             "reclaim": Reclaim(self.reclaim),
             "min_runtime_s": seconds(self.min_runtime),
             "start_timeout_s": seconds(self.start_timeout),
@@ -506,6 +512,7 @@ class QueueOut(Shown):
     order: OrderName = "fair"
     backfill: BackfillName = "easy"
     preemption: PreemptionName = "Never"
+    preempts: PreemptsName = "all"
     reclaim: ReclaimName = "Guarantee"
     preemptible: bool = True
     min_runtime: str = "0s"
@@ -590,6 +597,7 @@ def queue_fields(queue: Queue) -> dict[str, Any]:
         "order": queue.order.value,
         "backfill": queue.backfill.value,
         "preemption": queue.preemption.value,
+        "preempts": queue.preempts.value,
         "reclaim": queue.reclaim.value,
         "preemptible": queue.preemptible,
         "min_runtime": time_text(queue.min_runtime_s),

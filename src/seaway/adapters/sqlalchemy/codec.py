@@ -40,7 +40,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Occasion
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Preempts, Queue, Reclaim
 from seaway.domain.reasons import TEXTS, Params, Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Quota, Tenant
@@ -476,6 +476,7 @@ def queue_row(row: Queue) -> Row:
         row.start_timeout_s,
         row.grow_cooldown_s,
         row.elastic.value,
+        row.preempts.value,
     )
 
 
@@ -484,7 +485,7 @@ def read_queue(row: Sequence[Any]) -> Queue:
     name, tenant, pool, policy, shadow, is_open, description, taints, labels, *more = row
     parent, weight, priority, guarantee, limit, order, backfill, preemption, reclaim, preemptible, *more = more
     min_runtime_s, ageing_s, borrowing_limit, lending_limit, policy_options, *more = more
-    start_timeout_s, grow_cooldown_s, elastic = more
+    start_timeout_s, grow_cooldown_s, elastic, preempts = more
     return Queue(
         name,
         tenant,
@@ -513,4 +514,5 @@ def read_queue(row: Sequence[Any]) -> Queue:
         start_timeout_s,
         grow_cooldown_s,
         Elastic(elastic),
+        Preempts(preempts),
     )

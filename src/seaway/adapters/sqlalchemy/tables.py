@@ -562,5 +562,6 @@ QUEUES = _table(
     _later_count("start_timeout_s", "3600"),
     _later_count("grow_cooldown_s", "60"),
     _later_word("elastic", "lend"),
+    _later_word("preempts", "all"),
     _key("name"),
 )

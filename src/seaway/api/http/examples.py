@@ -131,6 +131,7 @@ _QUEUE = {
     "order": "fair",
     "backfill": "easy",
     "preemption": "PreemptLowerPriority",
+    "preempts": "all",
     "reclaim": "Guarantee",
     "preemptible": True,
     "min_runtime": "10m",

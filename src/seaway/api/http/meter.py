@@ -151,7 +151,7 @@ def _of_decisions(figures: Figures) -> Iterator[Metric]:
     )
     yield counter_by(
         "seaway_preemptions",
-        "Running jobs displaced by waiting ones, by queue and rule: priority within the queue, or reclaim by another.",
+        "Running jobs displaced by waiting ones, by queue and rule: a higher priority, or reclaim by another queue.",
         ["queue", "rule"],
         figures.preempted,
     )

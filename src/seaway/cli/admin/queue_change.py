@@ -31,6 +31,7 @@ FIELDS = (
     "order",
     "backfill",
     "preemption",
+    "preempts",
     "reclaim",
     "preemptible",
     "min_runtime",

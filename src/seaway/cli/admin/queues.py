@@ -12,7 +12,7 @@ from seaway.cli.admin.queue_import import import_queues
 from seaway.cli.output import Output, OutputOption, show
 from seaway.cli.remote import connect, currency_of, whole
 from seaway.domain.amounts import split_amounts
-from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Preempts, Reclaim
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -177,11 +177,21 @@ def set_queue(
     ] = None,
     preemption: Annotated[
         Preemption | None,
-        typer.Option(help="Running jobs of the queue that its waiting jobs displace.", rich_help_panel=DISPLACE),
+        typer.Option(help="Running jobs that its waiting jobs displace by priority.", rich_help_panel=DISPLACE),
+    ] = None,
+    preempts: Annotated[
+        Preempts | None,
+        typer.Option(
+            help="Queues in which they do: all those of the same or a lower priority, or only their own.",
+            rich_help_panel=DISPLACE,
+        ),
     ] = None,
     reclaim: Annotated[
         Reclaim | None,
-        typer.Option(help="Running jobs of other queues that its waiting jobs displace.", rich_help_panel=DISPLACE),
+        typer.Option(
+            help="Running jobs of other queues that its waiting jobs displace, whatever their priorities.",
+            rich_help_panel=DISPLACE,
+        ),
     ] = None,
     preemptible: Annotated[
         bool | None,
@@ -217,7 +227,7 @@ def set_queue(
       [cyan]seaway queue set research --guarantee gpus=32 --limit gpus=64,memory=2TB[/cyan]
       [cyan]seaway queue set vision --parent research --weight 2 --order fair --backfill easy[/cyan]
       [cyan]seaway queue set vision --guarantee gpus=16,gpus/A100=8[/cyan]
-      [cyan]seaway queue set vision --preemption PreemptLowerPriority --min-runtime 10m[/cyan]
+      [cyan]seaway queue set vision --preemption PreemptLowerPriority --preempts own --min-runtime 10m[/cyan]
       [cyan]seaway queue set vision --borrowing-limit gpus=8 --lending-limit gpus=4[/cyan]
       [cyan]seaway queue set vision --order priority --ageing 1h[/cyan]
       [cyan]seaway queue set vision --parent '' --guarantee '' --limit ''[/cyan]
@@ -252,6 +262,7 @@ def set_queue(
         "order": order and order.value,
         "backfill": backfill and backfill.value,
         "preemption": preemption and preemption.value,
+        "preempts": preempts and preempts.value,
         "reclaim": reclaim and reclaim.value,
         "preemptible": preemptible,
         "min_runtime": min_runtime,

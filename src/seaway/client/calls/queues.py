@@ -58,6 +58,7 @@ class QueueFields(TypedDict, total=False):
     order: str
     backfill: str
     preemption: str
+    preempts: str
     reclaim: str
     preemptible: bool
     min_runtime: str

@@ -31,7 +31,7 @@ from seaway.domain.amounts import (
 )
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Elastic, Preemption, Queue, Reclaim
+from seaway.domain.queues import Elastic, Preemption, Preempts, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.columns import (
@@ -64,7 +64,15 @@ from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.tree import Key, Owner, QueueNode, QueueTree, below_common_ancestor
+from seaway.scheduling.queueing.tree import (
+    NO_KINDS,
+    Key,
+    Owner,
+    QueueNode,
+    QueueTree,
+    below_common_ancestor,
+    kind_of,
+)
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 MAX_NODES = 16
@@ -187,6 +195,9 @@ RunningByQueue = Mapping[str, Sequence[Candidate]]
 
 _BY_COST = attrgetter("order", "lost", "priority", "key")
 
+_BY_GPUS = frozenset({GPUS})
+"""Kinds of resources that jobs may take from others whose guarantees cover only other kinds."""
+
 
 def by_queue(jobs: Iterable[Candidate]) -> RunningByQueue:
     """Return jobs by their queue."""
@@ -222,7 +233,7 @@ def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
     rules = queue.queue
     if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
         return True
-    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantees(requested) for each in queue.path)
+    return rules.reclaim is Reclaim.GUARANTEE and any(each.entitled(requested) for each in queue.path)
 
 
 def is_lent(candidate: Candidate, queue: Queue) -> bool:
@@ -257,9 +268,14 @@ def above_share(tree: QueueTree, whole: Candidate) -> Distance:
 
 def priority_below(waiting: Queue, priority: int, queue: str) -> float:
     """Return the priority below which jobs of a queue may ever be displaced by a job in the queue `waiting`."""
-    if queue != waiting.name:
-        return -inf if waiting.reclaim is Reclaim.NEVER else inf
-    return -inf if waiting.preemption is Preemption.NEVER else priority
+    if queue != waiting.name and waiting.reclaim is not Reclaim.NEVER:
+        return inf
+    return priority if displaces_by_priority(waiting, within=queue == waiting.name) else -inf
+
+
+def displaces_by_priority(waiting: Queue, *, within: bool) -> bool:
+    """Report whether jobs of a queue may displace others of a lower priority: within the queue, or in others."""
+    return waiting.preemption is Preemption.PREEMPT_LOWER_PRIORITY and (within or waiting.preempts is Preempts.ALL)
 
 
 class DisplacementRules:
@@ -275,7 +291,13 @@ class DisplacementRules:
         All running jobs of each queue, also those that must not be displaced. They do not change while the rules are
         in use.
     spared
-        Names of the jobs that it displaced before. It does not take their places by `FairShare` again.
+        Names of the jobs that it displaced before. It does not take their places by `FairShare` again, nor those that
+        are guaranteed in part.
+
+    Attributes
+    ----------
+    lacks
+        Return the kinds of resources that the waiting job lacks where a running one is. `VictimSearch` sets it.
     """
 
     def __init__(
@@ -293,6 +315,8 @@ class DisplacementRules:
         self.requested = requested
         self._running = running
         self._spared = spared
+        kinds = frozenset(map(kind_of, requested))
+        self.lacks: Callable[[Candidate], frozenset[str]] = lambda _: kinds
         self._removed: set[Key] = set()
         self._shrunk: dict[Key, dict[str, int]] = {}  # amounts of the removed replicas of elastic jobs
         self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
@@ -336,6 +360,14 @@ class DisplacementRules:
                 add(lower[priority], self._shrunk.get(each.key, NO_AMOUNTS), -1)
         return lower[priority]
 
+    def reaches_by_priority(self, victim: Candidate) -> bool:
+        """Report whether the waiting job may displace a running one by its priority, unless a guarantee protects it."""
+        queue, other = self.tree.node(self.owner.queue), self.tree.node(victim.owner.queue)
+        if victim.priority >= self.priority or not displaces_by_priority(queue.queue, within=other is queue):
+            return False
+        mine, theirs = below_common_ancestor(queue, other)
+        return theirs.queue.priority <= mine.queue.priority
+
     def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:
         """Report whether each of some removed jobs and replicas may be the last one, as `allow` does."""
         for each in victims:
@@ -355,11 +387,17 @@ class DisplacementRules:
     def allow(self, victim: Candidate, requested: Amounts | None = None) -> bool:
         """Report whether the waiting job may displace a running one, with the present use.
 
-        Lent replicas leave for any job, since shrinking is no preemption. Within a queue, `Queue.preemption` applies.
-        Between queues, `Queue.reclaim` of the waiting job's queue applies to the two children of their lowest common
-        ancestor. A queue that stays within its guarantee takes from those beyond theirs, see `QueueNode.protects`. With
-        `FairShare`, a queue also takes from one with a larger share beyond the guarantee, if its own share stays
-        smaller than that, and the other one keeps more than its own is.
+        Lent replicas leave for any job, since shrinking is no preemption.
+
+        By priority, a job displaces those of its queue, and with `Preempts.ALL` those of other queues, also of other
+        pools. Other rules between queues apply to the two children of their lowest common ancestor: by priority, the
+        other one must not have a higher one. By `Queue.reclaim`, a queue that stays within its guarantee takes from
+        those beyond theirs. With `FairShare`, a queue also takes from one with a larger share beyond the guarantee, if
+        its own share stays smaller than that, and the other one keeps more than its own is.
+
+        A guarantee protects a job in the kinds of resources that it names and covers. For other kinds, the job can be
+        displaced if the waiting one lacks them there: GPUs, or what is guaranteed to its queue. No job displaces
+        another twice in this way, since both can need what is guaranteed to either.
 
         So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so siblings cannot
         displace each other in turns. Displacements within a queue lower its share. Therefore, jobs of a lower priority
@@ -373,22 +411,36 @@ class DisplacementRules:
         """
         tree, requested = self.tree, self.requested if requested is None else requested
         queue, other = tree.node(self.owner.queue), tree.node(victim.owner.queue)
-        if other is queue or is_lent(victim, other.queue):
-            by_priority = queue.queue.preemption is Preemption.PREEMPT_LOWER_PRIORITY
-            return is_lent(victim, other.queue) or (by_priority and victim.priority < self.priority)
-        reclaim = queue.queue.reclaim
-        if reclaim is Reclaim.NEVER or queue.queue.pool != other.queue.pool:
+        if is_lent(victim, other.queue):
+            return True
+        by_priority = self.reaches_by_priority(victim)
+        if other is queue:
+            return by_priority
+        reclaim = queue.queue.reclaim if queue.queue.pool == other.queue.pool else Reclaim.NEVER
+        if not by_priority and reclaim is Reclaim.NEVER:
             return False
         mine, theirs = below_common_ancestor(queue, other)
         lower = partial(self._held_by_lower, other.key, victim.priority)
-        if any(each.protects(victim.amounts, lower) for each in other.path[: other.path.index(theirs) + 1]):
-            return False
-        if mine.guarantees(requested) or reclaim is Reclaim.GUARANTEE:
-            return mine.guarantees(requested)
-        if victim.key[0] in self._spared or _weighted(mine, requested) >= _weighted(theirs):
-            return False
-        now = _level(mine, self._held_by_lower(queue.key, self.priority))
-        return now < _level(theirs, lower(), victim.amounts)
+        path, kinds = other.path[: other.path.index(theirs) + 1], frozenset(map(kind_of, victim.amounts))
+        guaranteed = NO_KINDS.union(*(each.protected(victim.amounts, lower) for each in path))
+
+        def takes(entitled: frozenset[str], *, whole: bool = True) -> bool:
+            if not guaranteed and whole:
+                return True
+            return victim.key[0] not in self._spared and bool((entitled & kinds & self.lacks(victim)) - guaranteed)
+
+        if by_priority and takes(_BY_GPUS):
+            return True
+        entitled = mine.entitled(requested) if reclaim is not Reclaim.NEVER else NO_KINDS
+        if entitled and takes(entitled, whole=mine.guarantees(requested)):
+            return True
+        return (
+            reclaim is Reclaim.FAIR_SHARE
+            and takes(_BY_GPUS)
+            and victim.key[0] not in self._spared
+            and _weighted(mine, requested) < _weighted(theirs)
+            and _level(mine, self._held_by_lower(queue.key, self.priority)) < _level(theirs, lower(), victim.amounts)
+        )
 
 
 def _level(node: QueueNode, *without: Amounts) -> float:
@@ -433,6 +485,16 @@ class VictimSearch:
         self._needed: Int64 = self._asked - free
         self._lacks: list[int] = (self._asked - free.clip(0).sum(axis=0)).tolist()  # in all, less what is out
         self._allowed = _allowed_nodes(snapshot, self._queue)
+        hit = rules.tree.hit(rules.owner, rules.requested, job.name)
+        self._short = {kind_of(hit.resource)} if hit else set[str]()
+        if self._asked[2:].any():
+            self._short.add(GPUS)  # no sum of free amounts tells whether devices fit
+        self._scarce = {}
+        for at, name in enumerate((CPU, MEMORY)):
+            if free[self._allowed, at].clip(0).sum() < self._asked[at]:
+                self._short.add(name)
+            self._scarce[name] = free[:, at] * job.replicas < self._asked[at]
+        rules.lacks = self._lacking
         self._plan: Plan
         self._out: dict[Key, Candidate] = {}
         self._shrunk = Counter[Key]()  # number of replicas of each elastic job that are out
@@ -507,6 +569,11 @@ class VictimSearch:
             finally:
                 self._put_back(list(self._out))
         return self._best
+
+    def _lacking(self, candidate: Candidate) -> frozenset[str]:
+        """Return the kinds of resources that the job lacks on the nodes of a candidate, or under a limit."""
+        nodes = list(candidate.nodes)
+        return frozenset(self._short.union(name for name, scarce in self._scarce.items() if scarce[nodes].any()))
 
     def _room(self, on: _OnNodes, freed: Int64) -> Int64:
         """Return about the number of replicas that each node has room for without candidates, shape (N,).

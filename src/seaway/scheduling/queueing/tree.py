@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from seaway.domain.amounts import (
     CPU,
+    GPU_CORES,
+    GPU_MEMORY,
     GPUS,
     JOBS,
     MEMORY,
@@ -174,15 +176,32 @@ class LimitHit:
         return Reason(code, **figures)
 
 
+def kind_of(resource: str) -> str:
+    """Return the kind of a resource. The GPUs of a model, and memory and cores of GPUs, are of the kind of GPUs."""
+    return GPUS if resource in (GPU_CORES, GPU_MEMORY) or resource.startswith(MODEL_PREFIX) else resource
+
+
+def covered_kinds(guarantee: Amounts, held: Amounts, requested: Amounts) -> frozenset[str]:
+    """Return the kinds of resources of a job that a guarantee names, and for which it has room."""
+    named, full = set[str](), set[str]()
+    for name, most in guarantee.items():
+        if counts_any(requested, name):
+            named.add(kind := kind_of(name))
+            if amount_of(held, name) + amount_of(requested, name) > most:
+                full.add(kind)
+    return frozenset(named - full)
+
+
 def _covers(guarantee: Amounts, held: Amounts, requested: Amounts) -> bool:
-    """Report whether a guarantee has room for a job. Resources that it does not name do not matter."""
-    named = False
+    """Report whether a guarantee has room for a job in all that it names. A job with GPUs needs guaranteed GPUs."""
+    named = has_gpus = False
     for name, most in guarantee.items():
         if counts_any(requested, name):
             named = True
+            has_gpus = has_gpus or kind_of(name) == GPUS
             if amount_of(held, name) + amount_of(requested, name) > most:
                 return False
-    return named
+    return named and (has_gpus or not requested.get(GPUS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +294,12 @@ class QueueNode(Holder):
         if models and weighed.get(GPUS):  # GPUs of a model are GPUs
             of_models = self._weighed({**models, GPUS: sum(models.values())})[GPUS] / weighed[GPUS]
             named[GPUS] = max(named.get(GPUS, 0.0), of_models)
+        of_gpus = max((named[name] for name in RESOURCES if name in named and kind_of(name) == GPUS), default=0.0)
         implied = max((named[name] for name in RESOURCES if name in named), default=0.0)
         self.guaranteed_share: float = implied
         counted = (GPUS, CPU, MEMORY) if gpu_weights else RESOURCES
-        self._shares = [(name, weighed.get(name, 0) or 1, named.get(name, implied)) for name in counted]
+        shares = {name: named.get(name, of_gpus if kind_of(name) == GPUS else implied) for name in counted}
+        self._shares = [(name, weighed.get(name, 0) or 1, share) for name, share in shares.items()]
 
     def share_of(self, held: Amounts) -> float:
         """Return the dominant share of amounts: the largest share of the pool's capacity over all resources.
@@ -312,7 +333,8 @@ class QueueNode(Holder):
     def share_beyond_guarantee(self, more: Amounts = NO_AMOUNTS) -> float:
         """Return the dominant share of what the queue holds beyond its guarantee.
 
-        A guarantee of a tenth of a pool's GPUs stands for a tenth of the resources that it does not name.
+        A guarantee of a tenth of a pool's GPUs stands for a tenth of the resources that it does not name. One of cores
+        or memory stands for no GPUs.
 
         Parameters
         ----------
@@ -340,20 +362,34 @@ class QueueNode(Holder):
         return beyond
 
     def distance_from_guarantee(self, held: Amounts) -> float:
-        """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less."""
+        """Return the dominant share of amounts minus that of the guarantee; negative if all of them are less.
+
+        Resources count that the queue holds, or that are guaranteed to it.
+        """
         weighed = self._weighed(held)
-        return max([weighed.get(name, 0) / capacity - share for name, capacity, share in self._shares])
+        distances = [
+            weighed.get(name, 0) / capacity - share
+            for name, capacity, share in self._shares
+            if share or weighed.get(name)
+        ]
+        return max(distances, default=0.0)
 
     def guarantees(self, requested: Amounts) -> bool:
-        """Report whether the guarantee has room for a job. Resources that it does not name do not matter."""
+        """Report whether the guarantee has room for a job in all that it names. A job with GPUs needs guaranteed GPUs.
+
+        Other resources that it does not name do not matter.
+        """
         return _covers(self.guarantee, self.use.held, requested)
 
-    def protects(self, amounts: Amounts, lower: Callable[[], Amounts]) -> bool:
-        """Report whether the guarantee protects a running job from other queues.
+    def entitled(self, requested: Amounts) -> frozenset[str]:
+        """Return the kinds of resources of a job for which the guarantee has room."""
+        return covered_kinds(self.guarantee, self.use.held, requested) if self.guarantee else NO_KINDS
 
-        It protects a job that it would let in again, by the rule of `guarantees`, so that queues within their
-        guarantees do not take turns. Jobs without any resource that it names are protected while the queue holds no
-        share beyond its guarantee. Shares do not matter for others: many GPUs of a small weight can be a small share.
+    def protected(self, amounts: Amounts, lower: Callable[[], Amounts]) -> frozenset[str]:
+        """Return the kinds of resources of a running job that the guarantee protects from other queues.
+
+        It protects what it would let in again, by the rule of `entitled`, so that queues within their guarantees do not
+        take turns. Shares do not matter: many GPUs of a small weight can be a small share.
 
         Parameters
         ----------
@@ -362,13 +398,11 @@ class QueueNode(Holder):
         lower
             Return the amounts of jobs that the guarantee protects only after this one.
         """
-        if not self.guarantee and self.share_of(amounts) > 0:
-            return False
+        if not any(counts_any(amounts, name) for name in self.guarantee):
+            return NO_KINDS
         held = dict(self.use.held)
         add(held, lower(), -1)
-        if self.guarantee.keys() & amounts.keys():
-            return _covers(self.guarantee, held, dict.fromkeys(amounts, 0))  # the queue already holds them
-        return self.beyond_guarantee(held) <= 0
+        return covered_kinds(self.guarantee, held, dict.fromkeys(amounts, 0))  # the queue already holds them
 
     def share_of_guarantee(self) -> float:
         """Return the used share of the guarantee: the largest over its resources; 0 without a guarantee."""

@@ -12,7 +12,7 @@ from typing import Any
 from seaway.domain.amounts import CPU, GPU_CORES, GPU_MEMORY, GPUS, MEMORY, parse_amounts, written_amounts
 from seaway.domain.errors import RejectedError
 from seaway.domain.numbers import exact_number
-from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Reclaim
+from seaway.domain.queues import MAX_PRIORITY, Backfill, Order, Preemption, Preempts, Reclaim
 from seaway.domain.tenancy import MAX_WEIGHT, require_name
 
 Fields = Mapping[str, Any]
@@ -71,6 +71,7 @@ class FoundQueue:
     backfill: Backfill | None = None
     open: bool | None = None
     preemption: Preemption | None = None
+    preempts: Preempts | None = None
     reclaim: Reclaim | None = None
     preemptible: bool | None = None
 
@@ -87,6 +88,7 @@ class FoundQueue:
             "backfill": self.backfill and self.backfill.value,
             "open": self.open,
             "preemption": self.preemption and self.preemption.value,
+            "preempts": self.preempts and self.preempts.value,
             "reclaim": self.reclaim and self.reclaim.value,
             "preemptible": self.preemptible,
         }

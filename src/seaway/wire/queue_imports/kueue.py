@@ -17,7 +17,7 @@ from fractions import Fraction
 from seaway.domain.amounts import GPUS, model_resource, total_of
 from seaway.domain.errors import RejectedError
 from seaway.domain.gpu_models import label_model
-from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
+from seaway.domain.queues import Backfill, Order, Preemption, Preempts, Reclaim
 from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, quantity
 
 GROUP = "kueue.x-k8s.io/"
@@ -147,7 +147,7 @@ def _add_cluster_queue(each: Fields, names: Mapping[str, str], models: Mapping[s
 def _add_preemption(source: str, queue: FoundQueue, given: Fields, found: Found) -> None:
     """Set the rules of preemption. Without any, Kueue displaces nothing."""
     within, reclaim = (str(given.get(name, "Never")) for name in ("withinClusterQueue", "reclaimWithinCohort"))
-    queue.preemption, queue.reclaim = WITHIN.get(within), RECLAIM.get(reclaim)
+    queue.preemption, queue.preempts, queue.reclaim = WITHIN.get(within), Preempts.OWN, RECLAIM.get(reclaim)
     for name, value, known in (("withinClusterQueue", within, WITHIN), ("reclaimWithinCohort", reclaim, RECLAIM)):
         if value not in known:
             found.leave(source, f"preemption.{name}", f"{value!r} is unknown")

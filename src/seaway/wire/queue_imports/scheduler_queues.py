@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from seaway.domain.amounts import GPUS
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Order, Preemption, Reclaim
+from seaway.domain.queues import Order, Preemption, Preempts, Reclaim
 from seaway.domain.units import percent_milli
 from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, whole
 
@@ -43,6 +43,7 @@ def read_scheduler_queues(document: Fields, found: Found, fleet_gpus: int) -> No
             queue.preemption = POLICIES.get(str(policy))
             if queue.preemption is None:
                 found.leave(source, "preemptionPolicy", f"{policy!r} is unknown; use {' or '.join(POLICIES)}")
+            queue.preempts = Preempts.ALL
         queue.limit = _capacity(source, "maxCapacity", given, found, fleet_gpus)
         queue.guarantee = _capacity(source, "guaranteedCapacity", given, found, fleet_gpus)
         found.add(queue)

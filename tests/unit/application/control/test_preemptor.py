@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.changes import Change
+from seaway.application.control.settings import SchedulerSettings
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.amounts import Amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Checkpoint
 from seaway.domain.network import Link, NetworkNeed
-from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim
-from seaway.domain.tenancy import Quota, Tenant
+from seaway.domain.queues import Backfill, Order, Preemption, Preempts, Queue, Reclaim
+from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -593,3 +594,191 @@ def test_no_job_ends_for_one_whose_network_bounds_its_place_would_miss() -> None
     high = made.submit(queue="x", priority=6, gateway="user", max_latency_ns=10_000_000)
     made.plane.run(10)
     assert [made.state(each) for each in (near, far, high)] == ["queued", "running", "running"]
+
+
+@pytest.mark.parametrize(("older_s", "displaced"), [(25, {"long"}), (600, {"new1", "new2"})])
+def test_one_older_job_is_displaced_before_two_that_just_started(older_s: int, displaced: set[str]) -> None:
+    """Each victim and each of its GPUs costs a restart, so fewest end unless much more work is lost."""
+    made = with_queues(fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")]), BY_PRIORITY)
+    jobs = {"long": made.submit(queue="x", gpus=2)}
+    made.plane.run(older_s)
+    jobs |= {name: made.submit(queue="x") for name in ("new1", "new2")}
+    made.plane.run(5)
+    assert started(made, *jobs.values()) == 3
+    urgent = made.submit(queue="x", gpus=2, priority=50)
+    made.plane.run(10)
+    assert made.state(urgent) == "running"
+    assert {name for name, job in jobs.items() if made.state(job) == "queued"} == displaced
+
+
+def test_without_a_restart_cost_the_least_work_is_lost() -> None:
+    """The setting counts from the next start on; 0 compares the lost work alone."""
+    made = with_queues(fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")]), BY_PRIORITY)
+    made.plane.controller.live.scheduler = SchedulerSettings(restart_cost=0)
+    made.plane.store.set_available(False)
+    with pytest.raises(UnavailableError):
+        made.plane.submit(spec())
+    made.plane.store.set_available(True)
+    made.plane.run(5)
+    long = made.submit(queue="x", gpus=2)
+    made.plane.run(25)
+    new = [made.submit(queue="x") for _ in range(2)]
+    made.plane.run(5)
+    urgent = made.submit(queue="x", gpus=2, priority=50)
+    made.plane.run(10)
+    assert [made.state(each) for each in (urgent, long, *new)] == ["running", "running", "queued", "queued"]
+
+
+@pytest.mark.parametrize(
+    ("urgent", "victims", "displaces"),
+    [
+        ({"priority": 100}, {}, True),
+        ({"priority": 100, "preempts": Preempts.OWN}, {}, False),
+        ({"priority": 100, "preemption": Preemption.NEVER}, {}, False),
+        ({"priority": 0}, {}, True),
+        ({"priority": 0}, {"priority": 1}, False),
+        ({"priority": 0, "pool": "part"}, {}, True),
+        ({"priority": 100}, {"guarantee": {"gpus": 2000}}, False),
+        ({"priority": 100}, {"guarantee": {"gpus": 1000}}, True),
+        ({"priority": 100}, {"preemptible": False}, False),
+    ],
+)
+def test_a_higher_priority_reaches_other_queues(
+    urgent: dict[str, object], victims: dict[str, object], *, displaces: bool
+) -> None:
+    """It displaces in queues of the same or a lower priority on the same devices, and never below their guarantee."""
+    made = scene(gpus(2))
+    made.plane.writer.commit([Change(put=[Tenant("a"), Pool("part", frozenset({"alpha"}))])])
+    hi = Queue("hi", **{"preemption": Preemption.PREEMPT_LOWER_PRIORITY, **urgent})  # type: ignore[arg-type]  # fields
+    made.plane.writer.commit([Change(put=[hi, Queue("low", **victims)])])  # type: ignore[arg-type]  # fields of a queue
+    made.plane.settle()
+    low = made.plane.submit(*[spec(queue="low", priority=1) for _ in range(2)])
+    made.plane.run(10)
+    job = made.submit(queue="hi", priority=100)
+    made.plane.run(10)
+    assert started(made, job, *low) == 2
+    assert started(made, job) == displaces
+    if displaces:
+        (victim,) = [each for each in low if made.state(each) == "queued"]
+        said = [each.reason for each in made.plane.store.events(0, 1000, job_id=victim)]
+        assert f"preempted by job {job} of higher priority, of queue 'hi'" in said
+        assert made.plane.controller.scheduler.preemptor.displaced == {("low", "priority"): 1}
+
+
+def test_a_guarantee_of_memory_protects_no_gpus() -> None:
+    """A queue with guaranteed memory gives the GPUs back that it borrows, and takes none of another's guarantee."""
+    parts = fleet(cluster(node(*[gpu() for _ in range(8)], memory_mib=1 << 20), name="alpha"))
+    memory, of_gpus = Queue("a", guarantee={"memory": 65_536}), Queue("b", guarantee={"gpus": 4000})
+    made = with_queues(parts, memory, of_gpus)
+    borrowing = made.plane.submit(*[spec(queue="a", memory_mib=1024) for _ in range(8)])
+    made.plane.run(10)
+    assert started(made, *borrowing) == 8
+    own = made.plane.submit(*[spec(queue="b", memory_mib=1024) for _ in range(6)])
+    made.plane.run(120)
+    assert (started(made, *own), started(made, *borrowing)) == (4, 4)
+    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 4
+
+
+def test_guarantees_of_different_resources_are_taken_back_each() -> None:
+    """A queue with guaranteed cores gets them from jobs whose GPUs are guaranteed, and the latter keep no cores."""
+    parts = fleet(cluster(node(*[gpu() for _ in range(4)], cpu_milli=40_000), name="alpha"))
+    made = with_queues(parts, Queue("a", guarantee={"gpus": 4000}), Queue("b", guarantee={"cpu": 20_000}))
+    large = made.plane.submit(*[spec(queue="a", cpu_milli=10_000) for _ in range(4)])
+    made.plane.run(10)
+    own = made.plane.submit(*[spec(queue="b", gpus=0, cpu_milli=10_000) for _ in range(3)])
+    made.plane.run(120)
+    assert (started(made, *large), started(made, *own)) == (2, 2)
+    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 2
+
+
+def full_cohort(backfill: Backfill, **own: object) -> tuple[Scene, list[str]]:
+    """Return a node of 9 GPUs under a limit of 9, all of which jobs of one of two queues with a guarantee of 3 hold."""
+    queue = Queue("ra", parent="r", guarantee={"gpus": 3000}, backfill=backfill)
+    made = with_queues(
+        gpus(9),
+        Queue("r", limit={"gpus": 9000}),
+        replace(queue, **own),  # type: ignore[arg-type]  # fields of a queue
+        Queue("rb", parent="r", guarantee={"gpus": 3000}),
+    )
+    filler = made.plane.submit(*[spec(queue="rb") for _ in range(9)])
+    made.plane.run(10)
+    assert started(made, *filler) == 9
+    return made, filler
+
+
+@pytest.mark.parametrize("backfill", list(Backfill))
+@pytest.mark.parametrize("between_s", [0, 1, 60])
+def test_each_job_that_a_guarantee_entitles_is_tried_under_a_full_limit(backfill: Backfill, between_s: int) -> None:
+    """A job beyond the guarantee keeps none behind it from its own; without backfill, until it is cancelled."""
+    made, filler = full_cohort(backfill)
+    big = made.submit(queue="ra", gpus=4)
+    made.plane.run(between_s)
+    one = made.submit(queue="ra")
+    made.plane.run(10)
+    strict = backfill is Backfill.NONE
+    assert [made.state(each) for each in (big, one)] == ["queued", "queued" if strict else "running"]
+    made.plane.jobs.cancel(big, "ada")
+    made.plane.run(10)
+    assert (made.state(one), started(made, *filler)) == ("running", 8)
+
+
+@pytest.mark.parametrize("backfill", list(Backfill))
+def test_each_job_that_its_priority_entitles_is_tried_under_a_full_limit(backfill: Backfill) -> None:
+    """The same is valid for preemption by priority, also of a later job of the same kind in submission order."""
+    rules = {"preemption": Preemption.PREEMPT_LOWER_PRIORITY, "guarantee": {}, "order": Order.FIFO}
+    made, filler = full_cohort(backfill, **rules)
+    low = made.submit(queue="ra", priority=-1)
+    made.plane.run(10)
+    high = made.submit(queue="ra", priority=5)
+    made.plane.run(10)
+    strict = backfill is Backfill.NONE
+    assert [made.state(each) for each in (low, high)] == ["queued", "queued" if strict else "running"]
+    made.plane.jobs.cancel(low, "ada")
+    made.plane.run(10)
+    assert (made.state(high), started(made, *filler)) == ("running", 8)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"reclaim": Reclaim.GUARANTEE}, {"preemption": Preemption.PREEMPT_LOWER_PRIORITY}, {"guarantee": {"gpus": 2000}}],
+)
+def test_changed_rules_apply_at_once_to_jobs_that_wait(changed: dict[str, object]) -> None:
+    """A job that waits under a full limit displaces as soon as its queue's rules allow it."""
+    never = {"reclaim": Reclaim.NEVER, "guarantee": {"gpus": 3000}}
+    if "guarantee" in changed:
+        never = {"reclaim": Reclaim.GUARANTEE, "guarantee": {}}
+    made, _ = full_cohort(Backfill.EASY, **never)
+    one = made.submit(queue="ra", priority=1)
+    made.plane.run(60)
+    assert made.state(one) == "queued"
+    queue = replace(made.plane.controller.live.queues["ra"], **changed)  # type: ignore[arg-type]  # fields of a queue
+    made.plane.writer.commit([Change(put=[queue])])
+    made.plane.run(4)
+    assert made.state(one) == "running"
+
+
+def test_a_job_asks_again_without_an_event_of_its_limit() -> None:
+    """A running job whose priority falls is displaced, though nothing else changes."""
+    made = with_queues(gpus(2), replace(BY_PRIORITY, limit={"gpus": 1000}))
+    running = made.submit(queue="x", priority=9)
+    made.plane.run(10)
+    waits = made.submit(queue="x", priority=5)
+    made.plane.run(30)
+    assert made.state(waits) == "queued"
+    made.plane.jobs.change(running, replace(made.job(running).spec, priority=0), "ada")
+    made.plane.run(15)
+    assert [made.state(each) for each in (running, waits)] == ["queued", "running"]
+
+
+def test_each_kind_of_job_that_is_known_not_to_fit_is_tried() -> None:
+    """Without a limit, a job whose request is known not to fit displaces, too, if another one is before it."""
+    made = with_queues(gpus(4), replace(BY_PRIORITY, backfill=Backfill.GREEDY), Queue("y", backfill=Backfill.GREEDY))
+    low = made.plane.submit(*[spec(queue="x") for _ in range(2)])
+    firm = made.plane.submit(*[spec(queue="x", priority=5, preemptible=False) for _ in range(2)])
+    made.plane.run(10)
+    assert started(made, *low, *firm) == 4
+    made.submit(queue="y")
+    big = made.submit(queue="x", gpus=3, priority=3)
+    mid = made.submit(queue="x", gpus=2, priority=2)
+    made.plane.run(15)
+    assert [made.state(each) for each in (big, mid)] == ["queued", "running"]

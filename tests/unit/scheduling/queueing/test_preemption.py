@@ -11,7 +11,7 @@ import pytest
 from benchmarks.queues.victims import compare
 from seaway.domain.amounts import Amounts, capacity_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Queue, Reclaim
+from seaway.domain.queues import Preempts, Queue, Reclaim
 from seaway.scheduling.queueing.tree import NO_WEIGHTS, GpuWeights, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
@@ -52,6 +52,7 @@ def queues(*, weights: Mapping[str, int] | None = None, guarantees: Mapping[str,
             guarantee={"cpu": 1000 * each} if each else {},
             weight=(weights or {}).get(name, 1),
             preemption=LOWER,
+            preempts=Preempts.OWN,
             reclaim=FAIR,
         )
         for name, each in cores.items()
@@ -247,7 +248,7 @@ def let_all_ask(
 def test_queues_do_not_let_all_ask(seed: int) -> None:
     """If all jobs and all displaced jobs ask again and again, displacements end: the smaller share always rises."""
     random = Random(seed)
-    world, _, _ = random_world(random)
+    world, _, _ = random_world(random, preempts=(Preempts.OWN,))
     let_all_ask(world, [(random.choice("abc"), random_job(random)) for _ in range(8)], random)
 
 
@@ -258,8 +259,16 @@ def test_queues_do_not_let_all_ask(seed: int) -> None:
 def test_queues_do_not_let_all_ask_on_mixed_fleets(seed: int) -> None:
     """The same is valid whatever the models, their weights, the guarantees and the priorities of jobs."""
     random = Random(seed)
-    world, new = mixed_world(random)
+    world, new = mixed_world(random, preempts=Preempts.OWN)
     let_all_ask(world, new, random)
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))])
+def test_turns_end_where_jobs_displace_others_of_all_queues_by_priority(seed: int) -> None:
+    """A job that lost its place to a higher priority can take it back by its share, but only once."""
+    random = Random(seed)
+    world, new = mixed_world(random)
+    let_all_ask(world, new, random, remembers=True)
 
 
 @pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))])

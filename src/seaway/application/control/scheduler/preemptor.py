@@ -49,7 +49,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 ACTOR = "scheduler"
 
 RULES = PRIORITY, RECLAIM = "priority", "reclaim"
-"""Rules by which jobs are displaced: by jobs of their queue, or of another."""
+"""Rules by which jobs are displaced: by a higher priority, or by the guarantee or the share of another queue."""
 
 NS_PER_S = 1_000_000_000
 
@@ -74,11 +74,12 @@ _Alike = tuple[Kind, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A waiting job, and the running jobs that make room for it."""
+    """A waiting job, and the running jobs that make room for it, with those of a lower priority."""
 
     entry: Entry
     victims: tuple[Candidate, ...]
     change: Change
+    lower: frozenset[Candidate] = frozenset()
 
     @property
     def ends(self) -> Sequence[Candidate]:
@@ -308,9 +309,8 @@ class Preemptor:
                 continue
             for each in claim.ends:
                 self._state.tree.end(each.key)
-                rule = PRIORITY if each.owner.queue == claim.entry.queue else RECLAIM
-                self.displaced[each.owner.queue, rule] += 1
-                if rule == RECLAIM:
+                self.displaced[each.owner.queue, PRIORITY if each in claim.lower else RECLAIM] += 1
+                if each.owner.queue != claim.entry.queue:
                     self._taken[claim.entry.record.id].add(each.key[0])
         for job_id in self._taken.keys() - self._state.jobs.keys():
             del self._taken[job_id]
@@ -380,7 +380,9 @@ class Preemptor:
         losers = [self._state.jobs[each.entry.record.id] for each in choice.losers]
         if not found.victims and not losers:
             return None
-        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers, within_s))
+        ends = (each for each in found.victims if each.whole is None)
+        lower = frozenset(filter(choice.rules.reaches_by_priority, ends))
+        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers, within_s, lower), lower)
         self._claims[entry.record.id] = claim
         return claim
 
@@ -689,7 +691,8 @@ class Preemptor:
                 continue
             by = Reason("job_of_priority", job=winner.id)
             if each.owner.queue != entry.queue:
-                by = Reason("job_of_queue", job=winner.id, queue=entry.queue)
+                code = "job_of_priority_of_queue" if each in lower else "job_of_queue"
+                by = Reason(code, job=winner.id, queue=entry.queue)
             job, attempt = self._job(each.key), self._attempt(each.key)
             said = Reason("preempted", winner=by)
             change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])

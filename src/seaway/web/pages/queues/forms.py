@@ -71,9 +71,8 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
             queue.ageing if queue else "0s",
             hint=words("Waiting time that counts as one point of priority, like 1h. 0s for none."),
         ),
-        Field(
-            "preemption", words("Displaces in the queue"), queue.preemption if queue else "Never", preemptions(words)
-        ),
+        Field("preemption", words("Displaces by priority"), queue.preemption if queue else "Never", preemptions(words)),
+        Field("preempts", words("Displaces by priority in"), queue.preempts if queue else "all", preempted(words)),
         Field("reclaim", words("Displaces in other queues"), queue.reclaim if queue else "Guarantee", reclaims(words)),
         Field("preemptible", words("Its jobs may be displaced"), queue.preemptible if queue else True),
         Field("min_runtime", words("Not before a run time of"), queue.min_runtime if queue else "0s"),
@@ -172,8 +171,16 @@ def backfills(words: Words) -> dict[str, str]:
 
 
 def preemptions(words: Words) -> dict[str, str]:
-    """Return the rules of preemption within a queue, with their titles."""
+    """Return the rules of preemption by priority, with their titles."""
     return {"Never": words("No running jobs"), "PreemptLowerPriority": words("Jobs of a lower priority")}
+
+
+def preempted(words: Words) -> dict[str, str]:
+    """Return the queues in which jobs are displaced by priority, with their titles."""
+    return {
+        "all": words("Queues of the same or a lower priority"),
+        "own": words("Only this queue"),
+    }
 
 
 def reclaims(words: Words) -> dict[str, str]:
