@@ -23,7 +23,7 @@ from seaway.domain.amounts import MODEL_PREFIX, Amounts
 from seaway.domain.gpu_models import covers
 from seaway.domain.job import Job
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Backfill, Queue
+from seaway.domain.queues import Backfill, Order, Preemption, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import QueueDiscipline, SortKey
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
@@ -185,6 +185,8 @@ def entry(
     if refusals.devices or refusals.places or refusals.only:
         job = replace(job, demand=refusals.retained(job.demand))
     length = past.length if past else length_of(spec.max_duration_s)  # short jobs may fit before a reservation begins
+    if queue.preemption is not Preemption.NEVER and queue.order in (Order.FIFO, Order.SHORTEST):
+        apart = apart, spec.priority  # a later job may displace others, though the first one of its kind may not
     kind = Kind.of(spec.queue, apart, length, job)
     return Entry(record, job, kind, discipline.job_key(job, record.submitted_ns, queue), past)
 
@@ -281,7 +283,7 @@ class Waiting:
     ----------
     blocked
         First job of each kind of a lane that was set aside without a try, since it has no room under a limit. Also the
-        first job of a lane, if its request is known not to fit. A reader clears it.
+        first job of a lane, if its request is known not to fit. See `take_blocked`.
     """
 
     def __init__(self, discipline: QueueDiscipline, tree: QueueTree) -> None:
@@ -299,6 +301,7 @@ class Waiting:
         self._needing: dict[tuple[LaneName, Kind], None] = {}  # kinds that need some models, also of jobs that are gone
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
+        self._vacated: set[LaneName] = set()  # lanes that a job left, so that another one may be the first
         self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
 
     def __len__(self) -> int:
@@ -363,23 +366,6 @@ class Waiting:
         line = lane.kinds.get(entry.kind) if lane else None
         waiting = (each for each in line.heap if self._waits(each[2]) and not without(each[2])) if line else ()
         return [each[2] for each in nsmallest(most, waiting)]
-
-    def firsts(self) -> list[Entry]:
-        """Return the first job of each kind and tenant in order; of queues without backfill only the first of all."""
-        found = list[tuple[list[SortKey], Ranked]]()
-        for queue, tenants in self._lanes.items():
-            strict = self._strict(queue)
-            for lane in self._in_order(queue)[:1] if strict else list(tenants.values()):
-                kinds = (self._first(lane, kind) for kind in list(lane.kinds))
-                first = [lane.jobs.first(self._waits)] if strict else kinds
-                found += [(self._turn(lane, each[2]), each) for each in first if each]
-        return [ranked[2] for _, ranked in sorted(found, key=lambda each: (each[0], each[1][:2]))]
-
-    def _turn(self, lane: _Lane, entry: Entry) -> list[SortKey]:
-        """Return the position of a job's queues, from the root on, and of its tenant."""
-        requested = entry.kind.requested
-        queues = [self.discipline.queue_key(each, requested) for each in self.tree.node(entry.queue).path[::-1]]
-        return [*queues, self._order.tenant_key(lane.name, FirstJob(entry.order, requested))]
 
     def fresh(self, most: int) -> list[Entry]:
         """Return up to `most` jobs that were tried but are not stored as queued yet, each once."""
@@ -490,13 +476,13 @@ class Waiting:
         if line.heap[0] is not ranked:
             return
         if lane.closed:
-            self._note_infeasible(lane, entry)  # it may displace a job that counts under the limit
+            self.blocked[lane.name, entry.kind] = entry  # it may displace a job that counts under the limit
         if entry.kind in lane.limited:
             lane.limited[entry.kind] = (ranked, lane.limited[entry.kind][1])
             self.blocked[lane.name, entry.kind] = entry
         elif self._is_refused(lane, entry.kind):
             lane.aside[entry.kind] = ranked
-            self._note_infeasible(lane, entry)
+            self.blocked[lane.name, entry.kind] = entry
         else:
             heappush(lane.untried, ranked)
 
@@ -511,6 +497,41 @@ class Waiting:
         """Remove a job, if it waits."""
         if gone := self._entries.pop(job_id, None):
             self._touched.add(gone.lane)
+            self._vacated.add(gone.lane)
+
+    # Jobs that are not tried now.
+
+    def take_blocked(self) -> list[Entry]:
+        """Return the jobs in `blocked` and the first jobs of lanes that another one left, and clear both."""
+        self._follow()
+        for name in self._vacated:
+            lane = next(iter(self._in_order(name[0])), None) if self._strict(name[0]) else self._lane(name)
+            first = lane.jobs.first(self._waits) if lane else None
+            if lane and first and self._sets_aside(lane, first[2].kind):
+                self.blocked[lane.name, first[2].kind] = first[2]
+        self._vacated.clear()
+        found, self.blocked = [*self.blocked.values()], {}
+        return found
+
+    def set_aside(self) -> Iterator[Entry]:
+        """Yield the first job of each kind that is not tried now, in order; without backfill, only that of its queue.
+
+        Jobs may come and go in the meantime.
+        """
+        order = LaneOrder(self.tree, self.discipline, follows=False)
+        for lane in self._all_lanes():
+            if first := lane.jobs.first(self._waits):
+                order.put(lane.name, FirstJob(first[0], first[2].kind.requested))
+        for name in order.lanes():
+            if lane := self._lane(name):
+                aside = (self._first(lane, kind) for kind in [*lane.kinds] if self._sets_aside(lane, kind))
+                found = sorted(filter(None, aside))
+                for _, _, entry in found[:1] if self._strict(name[0]) else found:
+                    if not self.is_behind(entry):
+                        yield entry
+
+    def _sets_aside(self, lane: _Lane, kind: Kind) -> bool:
+        return lane.closed is not None or kind in lane.limited or self._is_refused(lane, kind)
 
     # Trying.
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.pending import Entry, Kind
@@ -60,10 +61,16 @@ MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
 AGAIN_NS = 5_000_000_000
-"""Time during which no new search is made for jobs without victims, and after which all jobs ask for lent replicas."""
+"""Time during which no new search is made for jobs without victims."""
 
 MAX_NAMED = 3
 """Maximum number of jobs that shrink, and of jobs that end, that a reason names."""
+
+ALL_AGAIN_NS = AGAIN_NS // 2
+"""Time after which all jobs that are set aside may ask again."""
+
+MAX_ASKING = 256
+"""Maximum number of these that ask in a cycle."""
 
 DEFAULT_GRACE_S = 30
 """Seconds until a pod is killed, unless its job says otherwise, as in Kubernetes."""
@@ -187,6 +194,9 @@ class Preemptor:
         self._reservations = reservations
         self._profile = profile
         self._requests: dict[str, Entry] = {}
+        self._version = -1  # of the rules
+        self._aside: Iterator[Entry] | None = None
+        self._all_again_ns = 0
         self._infeasible: dict[_Alike, int] = {}
         self._later: dict[_Alike, tuple[int, str]] = {}  # end of a minimum run time, and the job
         self._claims: dict[str, Claim] = {}
@@ -196,8 +206,6 @@ class Preemptor:
         self._lost: dict[str, None] = {}  # winners without their reservation
         self._taken = defaultdict[str, set[str]](set)  # jobs of other queues that a job displaced
         self._restored_at = -1
-        self._all_due_ns = 0
-        self._rules_at = -1
         self.displaced: Counter[tuple[str, str]] = Counter()
         self.foreseen: dict[str, Foreseen] = {}
 
@@ -207,19 +215,28 @@ class Preemptor:
             if self._may_ask(entry):
                 self._requests[entry.record.id] = entry
 
+    def set_aside(self) -> list[Entry]:
+        """Return some jobs that are set aside and may displace others now: at once after a change of rules, or limits.
+
+        Otherwise, all of them ask now and then. What they need changes with every job that starts, and with time.
+        """
+        state, now_ns = self._state, self._state.clock.monotonic_ns()
+        if self._version != state.tree.version:
+            self._version, self._all_again_ns, self._aside = state.tree.version, now_ns, None
+            self._infeasible.clear()
+        if not state.waiting.idle or state.seen_version != state.fleet.version:
+            return []  # jobs that were set aside earlier may fit now
+        if self._aside is None and now_ns >= self._all_again_ns:
+            self._aside, self._all_again_ns = state.waiting.set_aside(), now_ns + ALL_AGAIN_NS
+        found = list(islice(self._aside, MAX_ASKING)) if self._aside else []
+        self._aside = self._aside if len(found) == MAX_ASKING else None
+        return found
+
     def _may_ask(self, entry: Entry) -> bool:
         """Report cheaply whether a search makes sense."""
         if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.record.id):
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
-
-    def due_for_all(self) -> bool:
-        """Report whether all waiting jobs are due to ask, since some elastic job has replicas to give back."""
-        now_ns = self._state.clock.monotonic_ns()
-        if now_ns < self._all_due_ns or not self._state.lends():
-            return False
-        self._all_due_ns = now_ns + AGAIN_NS
-        return True
 
     @property
     def awaited(self) -> bool:

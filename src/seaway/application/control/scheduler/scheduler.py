@@ -264,6 +264,9 @@ class Scheduler:
         return self.is_planned(entry.queue) and not self._planned_now(entry)
 
     def _planned_now(self, entry: Entry) -> bool:
+        """Report whether the planned start of a job has come, or others have ended for it."""
+        if self._wins(entry):
+            return True
         planned = self._planned.get(entry.record.id)
         starts_ns = planned.starts_ns if planned else None
         return starts_ns is not None and starts_ns <= self._state.clock.now_ns()
@@ -305,10 +308,7 @@ class Scheduler:
             decisions += self._decide(left) if left else []
             if not batch or self._state.clock.monotonic_ns() >= until_ns:
                 break
-        self.preemptor.ask(filter(self._may_displace, waiting.blocked.values()))
-        waiting.blocked.clear()
-        if waiting.idle and self.preemptor.due_for_all():
-            self.preemptor.ask(filter(self._may_displace, waiting.firsts()))
+        self.preemptor.ask(filter(self._may_displace, (*waiting.take_blocked(), *self.preemptor.set_aside())))
         if waiting.idle:
             self._model_shares.end()
         if tried:
@@ -619,7 +619,9 @@ class Scheduler:
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""
-        if self.unready(entry.queue) or self._model_shares.waits(entry):
+        if self.unready(entry.queue) or self._model_shares.waits(entry) or self.deferral.why(entry.kind):
+            return False
+        if self._state.waiting.is_behind(entry):
             return False
         return not self.delays_others(entry) or self._state.waiting.limit_of(entry) is not None
 
