@@ -523,8 +523,8 @@ class Waiting:
             if first := lane.jobs.first(self._waits):
                 order.put(lane.name, FirstJob(first[0], first[2].kind.requested))
         for name in order.lanes():
-            if lane := self._lane(name):
-                aside = (self._first(lane, kind) for kind in [*lane.kinds] if self._sets_aside(lane, kind))
+            if one := self._lane(name):
+                aside = (self._first(one, kind) for kind in [*one.kinds] if self._sets_aside(one, kind))
                 found = sorted(filter(None, aside))
                 for _, _, entry in found[:1] if self._strict(name[0]) else found:
                     if not self.is_behind(entry):

@@ -10,7 +10,7 @@ from random import Random
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, capacity_of, held_amounts, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Preemption, Preempts, Queue, Reclaim
+from seaway.domain.queues import Elastic, Preemption, Preempts, Queue, Reclaim
 from seaway.scheduling.allocations import allocate
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -180,7 +180,7 @@ class World:
 
 
 def random_world(random: Random, preempts: Sequence[Preempts] = tuple(Preempts)) -> tuple[World, str, Job]:
-    """Return a small loaded fleet with GPUs, and a new job with its queue."""
+    """Return a small loaded fleet with GPUs, and a new job with its queue. Elastic jobs lend no replicas."""
     tree = [
         Queue("root"),
         *(
@@ -190,6 +190,7 @@ def random_world(random: Random, preempts: Sequence[Preempts] = tuple(Preempts))
                 guarantee={"gpus": 1000 * random.randrange(4)},
                 preemption=random.choice((LOWER, LOWER, Preemption.NEVER)),
                 preempts=random.choice(preempts),
+                elastic=Elastic.KEEP,
                 reclaim=random.choice((FAIR, Reclaim.GUARANTEE)),
             )
             for name in "abc"
