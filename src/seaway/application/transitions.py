@@ -196,6 +196,8 @@ def waiting_text(job: JobRecord, placed: int) -> str:
     rest = job.spec.replicas - job.completed - placed
     if rest <= 0:
         return ""
+    if job.spec.elastic:
+        return Reason("more_follow", count=rest)
     code = f"{'one_waits' if rest == 1 else 'others_wait'}{'_for_room' if job.spec.resizable else ''}"
     return Reason(code) if rest == 1 else Reason(code, count=rest)
 

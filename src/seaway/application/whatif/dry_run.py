@@ -249,7 +249,10 @@ class DryRuns:
                     usable = self._usable(seen, job.spec, job.submitted_by)
                     short = self._shortage(usable, seen, profile)
         if job.state.placed:
-            return Reason(job, _in_state(job), 0, 0, placements, because, explanation, "placed")
+            with self._controller.lock:
+                grows = self._controller.scheduler.resizer.waits(job, attempt) if attempt else ""
+            said = reasons.also(_in_state(job), grows)
+            return Reason(job, said, 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
         if unready:
             policy = policy_text(self._controller.scheduler.policy_of(job.spec.queue))

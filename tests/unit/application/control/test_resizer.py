@@ -16,6 +16,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Preemption, Queue
+from seaway.domain.reasons import time_param
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from seaway.wire.job_out import job_fields
 from tests.unit.application.scene import Scene, scene, spec
@@ -288,6 +289,27 @@ def test_a_gang_keeps_its_minimum() -> None:
     assert made.state(job) == "queued"
     with pytest.raises(RejectedError, match="between 3 and 8"):
         replace(made.job(job).spec, replicas=2)
+
+
+def test_an_elastic_job_says_what_its_next_replicas_wait_for() -> None:
+    """In its cool-down it names the end of that, also with free devices; after it, room that no job waits for."""
+    made = nodes_of_four(1)
+    job = elastic(made, 1, 8)
+    reason = made.plane.overview.reason(made.job(job)).message
+    assert reason.endswith("; up to 4 more replicas follow once there is room that no job waits for")
+    other = made.plane.submit(spec(gpus=1, expected_duration_s=5))[0]
+    made.plane.run(20)
+    assert made.state(other) == "completed"
+    (ends_ns,) = [made.clock.now_ns() + each - made.clock.monotonic_ns() for each in resting(made)]
+    ends = time_param(ends_ns, seconds=True).replace("T", " ").replace("Z", " UTC")
+    reason = made.plane.overview.reason(made.job(job)).message
+    assert reason.endswith(f"; up to 5 more replicas follow after its cool-down, which ends at {ends}")
+    assert "room" not in reason
+
+
+def resting(made: Scene) -> list[int]:
+    """Return the monotonic end of each cool-down."""
+    return [*made.plane.controller.live.resize_after_ns.values()]
 
 
 def test_an_elastic_job_shrinks_before_another_is_preempted() -> None:

@@ -26,7 +26,7 @@ from seaway.domain.job_spec import HEADED, NO_CLUSTER, ONE_TEMPLATE
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, time_param
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import (
@@ -141,6 +141,16 @@ class Resizer:
         self._state.fleet.version += 1
 
     # More replicas.
+
+    def waits(self, job: JobRecord, attempt: Attempt) -> str:
+        """Return what a running elastic job with fewer replicas than it wants waits for; empty for others."""
+        live, more = self._state, job.spec.replicas - job.completed - len(attempt.remaining)
+        if not job.spec.elastic or more <= 0 or job.state is not JobState.RUNNING:
+            return ""
+        rest_ns = live.resize_after_ns.get(job.id, 0) - live.clock.monotonic_ns()
+        if rest_ns <= 0:
+            return Reason("grows_with_room", count=more)
+        return Reason("grows_after", count=more, ends_at=time_param(live.clock.now_ns() + rest_ns, seconds=True))
 
     def _may_grow(self, job: JobRecord, attempt: Attempt) -> bool:
         """Report whether a job may get more replicas now: it runs, and nothing that matters failed a moment ago."""
