@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob, past_jobs
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Order, Preemption, Queue
+from seaway.domain.queues import Elastic, Order, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.learning.parallel import Processes
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -171,12 +172,14 @@ def test_replays_run_in_processes() -> None:
 
 
 def test_elastic_jobs_grow_in_a_replay_and_shrink_for_others() -> None:
-    """One with four replicas takes a quarter of the time. Without preemption, others wait; with it, it shrinks."""
+    """One with four replicas takes a quarter of the time. If its queue keeps these, others wait; else it shrinks."""
     made = scene()
+    made.plane.writer.commit([Change(put=[Queue("default", elastic=Elastic.KEEP)])])
+    made.plane.settle()
     whole = TraceJob(spec(name="elastic", replicas=4, min_replicas=1, max_replicas=8), 0, 400)
     urgent = TraceJob(spec(name="urgent", priority=5), 10, 40)
-    preempts = QueueChanges(queues=(("default", {"preemption": Preemption.PREEMPT_LOWER_PRIORITY}),))
-    found = replayed(made, trace=(whole, urgent), changes=preempts)
+    lends = QueueChanges(queues=(("default", {"elastic": Elastic.LEND}),))
+    found = replayed(made, trace=(whole, urgent), changes=lends)
     assert (of(found.queues, "default").before.p95_s, of(found.queues, "default").after.p95_s) == (90, 0)
     assert found.after.sharing is not None
     assert found.after.sharing.preempted == 0

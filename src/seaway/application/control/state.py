@@ -15,6 +15,7 @@ from seaway.application.control.arrays import Arrays
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dependencies import Dependencies
 from seaway.application.control.dispatch import Dispatcher
+from seaway.application.control.elastic_work import ElasticWork
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.pending import Entry, Waiting, entry
@@ -162,6 +163,8 @@ class ControlState:
         Durations of stages.
     history
         Past use and past runs.
+    elastic_work
+        Progress of elastic jobs.
     dependencies, arrays
         Held jobs, and arrays, which are not in `jobs`.
     left_ns
@@ -181,6 +184,7 @@ class ControlState:
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.history = History(clock, settings)
+        self.elastic_work = ElasticWork(clock)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
@@ -232,6 +236,7 @@ class ControlState:
             restart_cost_s=self.scheduler.restart_cost,
         )
         self.history.clear()
+        self.elastic_work.clear()
         self._capacity_of = -1
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
@@ -401,6 +406,7 @@ class ControlState:
         elif before and before.placements is not attempt.placements and before.placements != attempt.placements:
             self._resize(key, before, attempt)
         self._note_size(attempt.job_id)
+        self.elastic_work.note(key, attempt, self.began_ns.get(key))
         self._note_start(key, attempt, fresh=fresh)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
@@ -529,6 +535,7 @@ class ControlState:
         self.made_again.pop(key, None)
         self.restored.pop(key, None)
         self.history.ended(key)
+        self.elastic_work.drop(key)
         self.done.discard(key)
         self.unread_logs.discard(key)
         self.tree.release(key)
@@ -782,7 +789,11 @@ class ControlState:
         attempt, learned_s = self.attempts[key], self.history.expected_s(key)
         if learned_s is None and not attempt.spec.restarts:
             learned_s = typical_s
-        return attempt.expected_rest_ns(now_ns, learned_s)
+        rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.elastic_work.rest_ns(key, attempt)
+        limit_s = attempt.spec.time_limit_s
+        if shared_ns is None or limit_s is None:
+            return rest_ns if shared_ns is None else shared_ns
+        return min(shared_ns, max(0, limit_s * NS_PER_S - (now_ns - (attempt.running_ns or now_ns))))
 
     def latest(self, job_id: str) -> Attempt | None:
         """Return the latest attempt of a job, if it has not ended."""

@@ -251,8 +251,8 @@ class DryRuns:
         if job.state.placed:
             with self._controller.lock:
                 grows = self._controller.scheduler.resizer.waits(job, attempt) if attempt else ""
-            said = reasons.also(_in_state(job), grows)
-            return Reason(job, said, 0, 0, placements, because, explanation, "placed")
+            placed = reasons.also(_in_state(job), grows)
+            return Reason(job, placed, 0, 0, placements, because, explanation, "placed")
         ahead = self._ahead(job)
         if unready:
             policy = policy_text(self._controller.scheduler.policy_of(job.spec.queue))
