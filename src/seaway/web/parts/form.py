@@ -141,10 +141,10 @@ def confirm(
         button = buttons(made, words("Cancel"), verb, sure, "negative")
 
 
-def notify(text: str, warning: str = "") -> None:
-    """Show a short success message; with a warning, show that until a user closes it."""
+def notify(text: str, *warnings: str) -> None:
+    """Show a short success message, and each warning that is not empty until a user closes it."""
     ui.notify(text, type="positive", position="bottom-right")
-    if warning:
+    for warning in filter(None, warnings):
         ui.notify(warning, type="warning", position="bottom-right", timeout=0, close_button="×", multi_line=True)
 
 

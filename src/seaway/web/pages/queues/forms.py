@@ -43,11 +43,12 @@ async def ask_queue(visit: Visit, seen: Seen, queue: QueueOut | None) -> None:
     known, models = await asyncio.gather(visit.ask(policies.policies()), visit.ask(fleet.models()))
     by_name = {each.name: each.name for each in known.policies}
     keys = words("Keys, separated by commas; * for all.")
-    amounts = f"{words('Like gpus=16, gpus/A100=8, memory=2TB')}. {models_hint(words, models.models)}".strip()
+    amounts = words("Like gpus=16, gpus/A100=8, memory=2TB")
+    named = f"{amounts}. {models_hint(words, models.models)}".strip()
     parents = {each.name: each.name for each in seen.queues if queue is None or each.name != queue.name}
     fields = [
         Field("parent", words("Part of"), queue.parent if queue else "", {"": words("none"), **parents}),
-        Field("guarantee", words("Guarantee"), _joined(queue.guarantee) if queue else "", hint=amounts),
+        Field("guarantee", words("Guarantee"), _joined(queue.guarantee) if queue else "", hint=named),
         Field("limit", words("Limit"), _joined(queue.limit) if queue else "", hint=amounts),
         Field(
             "borrowing_limit",
@@ -357,8 +358,7 @@ async def _save(visit: Visit, call: Call[Any], name: str, *, new: bool = False, 
             raise RejectedError(words("This name is taken."), where="name") from error
         raise RejectedError(words("Another user changed it: close this dialog, check it, and try again.")) from error
     _look_again(visit)
-    found = [words.plain(each) for each in getattr(stored, "warnings", ())]
-    notify(words("{name} is saved", name=name), "\n".join(filter(None, (warning, *found))))
+    notify(words("{name} is saved", name=name), warning, *map(words.plain, getattr(stored, "warnings", ())))
 
 
 def _look_again(visit: Visit) -> None:
