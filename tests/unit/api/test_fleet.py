@@ -33,7 +33,7 @@ async def test_what_is_free_is_found_and_counted(rig: Rig) -> None:
         none = (await client.get(f"{FLEET}/nodes", params={"model": "no such"})).json()
         assert (none["nodes"], none["next"], none["found"]["nodes"]) == ([], None, 0)
         models = (await client.get(f"{FLEET}/models")).json()["models"]
-        assert [(each["devices"], each["core_milli"]["used"]) for each in models] == [(8, held)]
+        assert [(each["devices"], each["free"], each["core_milli"]["used"]) for each in models] == [(8, 7, held)]
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,22 @@ def test_a_fleet_that_changes_is_found_as_it_is() -> None:
     assert made.plane.overview.models("alpha") == []
 
 
+def test_free_gpus_of_a_model_accept_jobs_and_have_none() -> None:
+    """Of four GPUs of a model, one is used in part, one is broken, and one is on a cordoned node."""
+    bad = gpu(healthy=False, reason="falls off")
+    nodes = node(gpu(), name="a"), node(gpu(), name="b"), node(bad, name="c"), node(gpu(), name="d")
+    made = scene(fleet(cluster(*nodes, node(gpu(model="Tesla T4"), name="e"), name="alpha")))
+    made.plane.submit(spec(gpu_memory_mib=30_000, gpu_milli=500, models={"A100"}))
+    made.plane.run(5)
+    used = next(iter(made.plane.controller.live.attempts.values())).placements[0].node
+    made.plane.operations.cordon("alpha", next(each for each in "abd" if each != used), "ada", "")
+    made.plane.run(5)
+    found = {each.model: (each.devices, each.free) for each in made.plane.overview.models()}
+    assert found == {"NVIDIA A100-SXM4-80GB": (4, 1), "Tesla T4": (1, 1)}
+    assert len(made.plane.overview.find_nodes(FleetFilter(model="a100-80gb")).devices) == 4
+    assert len(made.plane.overview.find_nodes(FleetFilter(model="A10")).devices) == 0
+
+
 def test_an_empty_fleet_has_nothing_to_find() -> None:
     """Without clusters nothing is found, and nothing fails."""
     made = scene()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seaway.cli.fleet.fleet import _devices, _free, _nodes, table
+from seaway.cli.fleet.fleet import _devices, _free, _models, _nodes, table
 from seaway.domain.errors import RejectedError
 
 
@@ -136,3 +136,14 @@ def test_what_is_to_be_free_is_read_as_in_job_files() -> None:
     assert _free("", "") == (0, 0)
     with pytest.raises(RejectedError, match="--free-memory"):
         _free("much", "")
+
+
+def test_models_are_listed_with_their_free_gpus() -> None:
+    """One row for each model, with the number of all and of free GPUs."""
+    amount = {"total": 4000, "used": 1000, "free": 3000}
+    models = [{"model": "NVIDIA L4", "devices": 4, "free": 3, "core_milli": amount, "memory_mib": amount}]
+    out = io.StringIO()
+    Console(file=out, width=100, highlight=False).print(_models({"models": models}, wide=False))
+    head, row = (line.split() for line in out.getvalue().splitlines())
+    assert head[:3] == ["MODEL", "GPUS", "FREE"]
+    assert row[:4] == ["NVIDIA", "L4", "4", "3"]

@@ -9,6 +9,7 @@ from seaway import Client
 from seaway.cli.admin import queues
 from seaway.cli.admin.queue_change import TRIES
 from seaway.cli.main import main
+from seaway.terminal.queues import COLUMNS, TENANTS
 from tests.unit.client.requesting import SERVER, Stub, problem
 
 QUEUE = {"name": "q", "tenant": "", "pool": "near", "policy": "fgd", "shadow": "", "open": True, "description": "one"}
@@ -56,6 +57,17 @@ def test_the_warning_of_a_policy_is_shown(monkeypatch: pytest.MonkeyPatch, capsy
     )
     assert run(monkeypatch, stub) == 0
     assert capsys.readouterr().err == "warning: Jobs wait.\n"
+
+
+def test_the_warnings_about_a_quota_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is a line on standard error, apart from the result."""
+    there = {**QUEUE, "version": "a"}
+    warnings = [{"message": "no GPU is of the model 'H999'"}, {"message": "it holds 4 gpus"}]
+    stub = Stub([httpx.Response(200, json=there), httpx.Response(200, json={**there, "warnings": warnings})])
+    assert run(monkeypatch, stub, "--limit", "gpus/H999=1") == 0
+    assert capsys.readouterr().err == "warning: no GPU is of the model 'H999'\nwarning: it holds 4 gpus\n"
 
 
 @pytest.mark.parametrize("field", ["shadow", "policy"])
@@ -124,3 +136,19 @@ def test_the_tree_is_listed_with_use_and_waiting_jobs(
         ["q", "0", "–", "–", "0", "0"],
         ["a", "1.5", "2", "–", "1", "4"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        ({}, "–"),
+        ({"gpus": 16}, "16"),
+        ({"gpus/a100": 1}, "1 gpus/a100"),
+        ({"memory": "2TB", "gpus": 16, "jobs": 100}, "16, 100 jobs, 2TB memory"),
+    ],
+)
+def test_lists_show_limits_of_all_resources(limit: dict[str, object], shown: str) -> None:
+    """A limit on a model, memory or jobs alone is no dash, in queues and in tenants."""
+    row = {"totals": {"limit": limit, "guarantee": limit}}
+    for columns in (COLUMNS, TENANTS):
+        assert [each.cell(row) for each in columns if each.title in ("GUARANTEE", "LIMIT")] == [shown, shown]

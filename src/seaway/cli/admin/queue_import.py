@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +40,7 @@ def import_queues(
       [cyan]seaway queue import scheduler-queues.yaml --dry-run[/cyan]
       [cyan]kubectl get clusterqueues,cohorts,resourceflavors,localqueues -A -o yaml | seaway queue import -[/cyan]
     """
-    from seaway.client.calls.fleet import clusters
+    from seaway.client.calls.fleet import clusters, models
     from seaway.client.calls.queues import queues
     from seaway.wire.queue_imports.files import read_queues
 
@@ -54,9 +54,23 @@ def import_queues(
         _print(found)
         _check(found, client.body(queues())["queues"])
         if dry_run:
+            _warn_of_models(found, [each["model"] for each in client.body(models())["models"]])
             typer.echo(f"{len(found.queues)} queues can be imported; nothing is changed")
             return
         _store(client, list(found.parents_first()))
+
+
+def _warn_of_models(found: Found, products: Sequence[str]) -> None:
+    """Warn of models of no GPU, as the server does when a queue is stored."""
+    from seaway.cli.errors import warn
+    from seaway.domain.amounts import MODEL_PREFIX
+    from seaway.domain.gpu_models import covered, unknown_model
+
+    for queue in found.queues:
+        for name in sorted({*queue.guarantee, *queue.limit}):
+            model = name.removeprefix(MODEL_PREFIX)
+            if name.startswith(MODEL_PREFIX) and not covered([model], products):
+                warn(f"queue {queue.name}: {name}: {unknown_model(model, products)}")
 
 
 def _print(found: Found) -> None:
