@@ -12,7 +12,7 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.scaling import is_open
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Queue
+from seaway.domain.queues import Elastic, Queue
 from seaway.domain.scaling import Metric, Trigger
 from tests.fakes.control_plane import SetMetrics
 from tests.unit.application.control.test_resizer import nodes_of_four
@@ -160,7 +160,7 @@ def test_the_largest_number_of_all_triggers_counts() -> None:
 def test_an_elastic_job_shrinks_while_its_queue_is_deep() -> None:
     """It takes what is free, gives up replicas while more jobs wait than its target, and these run in their place."""
     made = nodes_of_four(1)
-    made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0)])])
+    made.plane.writer.commit([Change(put=[Queue("default", grow_cooldown_s=0, elastic=Elastic.KEEP)])])
     trigger = Trigger(Metric.QUEUE_DEPTH, 1000, shrink_after_s=30)
     fields = {"replicas": 1, "min_replicas": 1, "max_replicas": 4, "scale": (trigger,)}
     job = made.plane.submit(spec(gpus=1, expected_duration_s=100_000, **fields))[0]
