@@ -14,7 +14,7 @@ An amount maps names of resources to integers:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from seaway.domain.cluster import Cluster
@@ -108,12 +108,18 @@ def bound_of(amounts: Amounts, quota: str) -> int:
     return _without_overlap({name: amount for name, amount in amounts.items() if counts_in(name, quota)})
 
 
+def bounds_of_all(parts: Sequence[Amounts], names: Iterable[str] = ()) -> dict[str, int]:
+    """Return what several guarantees have together, by the names of all of them and by more names."""
+    every = {name for part in parts for name in part}.union(names)
+    return {name: amount for name in every if (amount := sum(bound_of(part, name) for part in parts))}
+
+
 def _without_overlap(of_models: Amounts) -> int:
     """Return the sum over names of models; of names that others cover, only what they have beyond these."""
-    inner = {name for name in of_models if any(_is_below(name, each) for each in of_models)}
     return sum(
-        max(of_models[each], sum(of_models[name] for name in inner if counts_in(name, each)))
-        for each in of_models.keys() - inner
+        max(amount, _without_overlap({other: of for other, of in of_models.items() if _is_below(other, name)}))
+        for name, amount in of_models.items()
+        if not any(_is_below(name, other) for other in of_models)
     )
 
 

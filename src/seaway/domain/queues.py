@@ -16,13 +16,14 @@ from seaway.domain.amounts import (
     GPUS,
     NO_AMOUNTS,
     Amounts,
+    bound_of,
+    bounds_of_all,
     checked,
     exceeded,
     gpus_of_models,
     require_bounds,
     require_models,
     resource_text,
-    total_of,
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
@@ -214,7 +215,7 @@ class Queue:
             raise RejectedError(
                 Reason(
                     "lends_beyond_guarantee",
-                    lent=resource_text(name, self.lending_limit[name]),
+                    lent=resource_text(name, bound_of(self.lending_limit, name)),
                     guarantee=resource_text(name, self.guarantee[name]),
                 ),
                 where=f"lending_limit.{name}",
@@ -279,8 +280,8 @@ def path_of(name: str, queues: Mapping[str, Queue]) -> Iterator[Queue]:
 def subtree_guarantee(name: str, queues: Mapping[str, Queue], children: Mapping[str, Sequence[Queue]]) -> Amounts:
     """Return the guarantee of a queue. For resources that it does not name, that is the sum over its children."""
     own = queues[name].guarantee
-    parts = (subtree_guarantee(each.name, queues, children) for each in children.get(name, ()))
-    return {**total_of(parts), **own}
+    parts = [subtree_guarantee(each.name, queues, children) for each in children.get(name, ())]
+    return {**bounds_of_all(parts), **own}
 
 
 def _guaranteed_gpus(queue: Queue, children: Mapping[str, Sequence[Queue]]) -> int:
@@ -339,11 +340,12 @@ def _check_sums(
 ) -> None:
     """Check that a queue guarantees what its children guarantee together, and that its limit allows it."""
     below = children.get(parent.name, ())
-    total = total_of(subtree_guarantee(each.name, queues, children) for each in below)
+    parts = [subtree_guarantee(each.name, queues, children) for each in below]
+    total = bounds_of_all(parts, (*parent.guarantee, *parent.limit))
     named, gpus = total.get(GPUS, 0), sum(_guaranteed_gpus(each, children) for each in below)
     total[GPUS] = gpus
     for kind, bound in (("guarantee", parent.guarantee), ("limit", parent.limit)):
-        for name in exceeded(total, bound):
+        for name in sorted(name for name, most in bound.items() if total.get(name, 0) > most):
             said = Reason(
                 f"children_beyond_{kind}",
                 queue=parent.name,

@@ -200,3 +200,22 @@ def test_the_work_of_a_past_elastic_job_is_that_of_its_replicas() -> None:
     ((job,), skipped) = past_jobs(made.plane.store, 3600, made.clock.now_ns())
     assert skipped == 0
     assert job.lasts_s == pytest.approx(4 * ran_s, abs=30)
+
+
+@pytest.mark.xfail(strict=True, reason="replays count only what a job requests, until they run the scheduling cycle")
+def test_a_limit_of_a_model_holds_in_a_replay_for_jobs_of_any_model() -> None:
+    """Of two jobs that may use any GPU of a fleet of A100s, the second one waits for a limit of one A100."""
+    made = scene()
+    jobs = [TraceJob(spec(name=name), 0, 100) for name in ("one", "two")]
+    limited = QueueChanges(queues=(("default", {"limit": {"gpus/a100": 1000}}),))
+    found = replayed(made, trace=tuple(jobs), changes=limited)
+    assert of(found.queues, "default").after.p95_s == 100
+
+
+def test_a_limit_of_a_model_holds_in_a_replay_for_jobs_that_name_it() -> None:
+    """Names in the limit and in the jobs may differ, as in the loop."""
+    made = scene()
+    jobs = [TraceJob(spec(name=name, models={"A100-80GB"}), 0, 100) for name in ("one", "two")]
+    limited = QueueChanges(queues=(("default", {"limit": {"gpus/a100": 1000}}),))
+    found = replayed(made, trace=tuple(jobs), changes=limited)
+    assert (of(found.queues, "default").before.p95_s, of(found.queues, "default").after.p95_s) == (0, 100)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from seaway.domain.amounts import gpus_of_models
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import MAX_DEPTH, Queue, check_tree, subtree_guarantee
 
@@ -116,3 +117,21 @@ def test_a_tree_has_a_largest_depth() -> None:
     with pytest.raises(RejectedError, match=f"makes {MAX_DEPTH + 1} levels"):
         check_tree(Queue("below", parent=chain[-1].name), chain)
     check_tree(chain[-1], chain[:-1])
+
+
+def test_guarantees_of_a_model_count_under_every_name_that_covers_it() -> None:
+    """Sums and limits compare names as quotas do, and the error has the amount of the name in the limit."""
+    parent = Queue("all", limit={"gpus/a100": 6000})
+    one = Queue("one", parent="all", guarantee={"gpus/a100": 3000})
+    two = Queue("two", parent="all", guarantee={"gpus/nvidia a100-sxm4-80gb": 4000})
+    with pytest.raises(RejectedError, match="limit of 6 gpus/a100, but its children guarantee 7 gpus/a100 together"):
+        check_tree(two, [parent, one])
+    check_tree(replace(two, guarantee={"gpus/nvidia a100-sxm4-80gb": 3000}), [parent, one])
+    check_tree(replace(two, guarantee={"gpus/rtx a1000": 9000}), [parent, one])
+    with pytest.raises(RejectedError, match="8 gpus/a100"):
+        Queue("x", guarantee={"gpus/a100-80gb": 8000}, limit={"gpus/a100": 4000})
+    both = {"gpus/a100": 4000, "gpus/a100-80gb": 2000, "gpus/nvidia-a100": 3000}
+    assert Queue("x", guarantee=both, limit={"gpus/a100": 4000}).guarantee == both
+    assert gpus_of_models(both) == 4000
+    with pytest.raises(RejectedError, match=r"lends 2 gpus/a100, more than"):
+        Queue("x", guarantee={"gpus/a100": 1000, "gpus/a100-80gb": 1000}, lending_limit={"gpus/a100-80gb": 2000})

@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.state import capacities
-from seaway.domain.amounts import MODEL_PREFIX, NO_AMOUNTS, Amounts, amount_of, model_resource, resource_text, total_of
+from seaway.domain.amounts import (
+    MODEL_PREFIX,
+    NO_AMOUNTS,
+    Amounts,
+    amount_of,
+    bounds_of_all,
+    model_resource,
+    resource_text,
+)
 from seaway.domain.gpu_models import covered, unknown_model
 from seaway.domain.queues import Queue, children_of, subtree_guarantee
 from seaway.domain.reasons import Reason
@@ -91,7 +99,7 @@ class QuotaWarnings:
         children = children_of(queues.values())
         own = subtree_guarantee(queue.name, queues, children)
         roots = [each for each in children.get("", ()) if each.pool == queue.pool]
-        total = total_of(subtree_guarantee(each.name, queues, children) for each in roots)
+        total = bounds_of_all([subtree_guarantee(each.name, queues, children) for each in roots])
         for name, amount in sorted(total.items()) if capacity is not None else ():
             has = amount_of(capacity or NO_AMOUNTS, name)
             if name in own and amount > has >= queue.guarantee.get(name, 0):
