@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -14,6 +14,7 @@ from seaway.application.ports.templates import PlainTemplates, Templates
 from seaway.domain.amounts import (
     GPUS,
     JOBS,
+    MODEL_PREFIX,
     Amounts,
     counts_in,
     exceeded,
@@ -48,7 +49,7 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.queueing.tree import quota_key
 from seaway.scheduling.shortage import fits, most
-from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS
+from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS, model_allowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 PLAIN = PlainTemplates()
@@ -82,6 +83,7 @@ class Admission:
         self._make = -1
         self._empty: Snapshot | None = None
         self._models: set[str] | None = None  # of the fleet, once all clusters have reported
+        self._unreported: Mapping[str, Set[str]] = {}  # GPU models that jobs hold in clusters without a report
         self._gateways: frozenset[str] = frozenset()
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
@@ -197,7 +199,7 @@ class Admission:
         if gateway and gateway not in self._gateways:
             yield _unknown("gateway", gateway, self._gateways)
         if clusters := spec.demand.nodes.clusters:
-            known = [each.name for each in self._empty.clusters]
+            known = [*(each.name for each in self._empty.clusters), *self._unreported]
             for name in sorted(clusters.difference(known))[:MAX_REPORTED]:
                 yield _unknown("cluster", name, known, where="placement.clusters")
 
@@ -246,14 +248,15 @@ class Admission:
             reported = fleet.fleet()
             self._gateways = frozenset(gateway.name for gateway in reported.gateways)
             self._empty = Snapshot(_at_its_best(reported, fleet.surveyed)) if reported.clusters else None
-            unseen = any(each.cluster is None for each in fleet.clusters.values())
-            self._models = None if unseen or self._empty is None else {each.model for each in self._empty.devices}
+            self._unreported = self._models_in({each.name for each in fleet.clusters.values() if not each.cluster})
+            devices = None if self._unreported or self._empty is None else self._empty.devices
+            self._models = None if devices is None else {each.model for each in devices}
             self._verdicts.clear()
             self._make = fleet.make
 
     def _never_fits(self, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Return why no cluster could ever run a job; empty if one could, or before a cluster has reported."""
-        if self._empty is None:
+        if self._empty is None or self._may_use_unreported(spec, clusters):
             return ""
         key = _key(spec, clusters)
         verdict = self._verdicts.get(key)
@@ -266,6 +269,25 @@ class Admission:
                     self._verdicts.clear()
                 self._verdicts[key] = verdict
         return verdict
+
+    def _models_in(self, clusters: Set[str]) -> Mapping[str, Set[str]]:
+        """Return the GPU models that stored placements hold in clusters that have not reported since the start."""
+        found: dict[str, set[str]] = {name: set() for name in clusters}
+        for attempt in self._controller.live.attempts.values() if clusters else ():
+            held = {name.removeprefix(MODEL_PREFIX) for name in attempt.amounts if name.startswith(MODEL_PREFIX)}
+            for name in clusters.intersection(attempt.clusters):
+                found[name] |= held
+        return found
+
+    def _may_use_unreported(self, spec: JobSpec, clusters: frozenset[str]) -> bool:
+        """Report whether a cluster without a report, which may be lost, has GPUs of a model that a job may use."""
+        own = spec.demand.nodes.clusters
+        return bool(spec.demand.request.gpus) and any(
+            model_allowed(spec.demand.devices, model)
+            for name, models in self._unreported.items()
+            if (not clusters or name in clusters) and (not own or name in own)
+            for model in models
+        )
 
     def _infeasibility(self, empty: Snapshot, spec: JobSpec, clusters: frozenset[str]) -> str:
         """Return why the empty fleet, restricted to the pool, cannot run a job, with a feasible change."""

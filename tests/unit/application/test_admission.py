@@ -235,6 +235,24 @@ def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
     fresh.admission.admit(spec(gpus=99))
 
 
+def test_jobs_wait_for_the_gpus_of_a_cluster_that_is_lost_since_the_start() -> None:
+    """Stored placements say which models it has; others are refused, and so are jobs that may not use it."""
+    parts = fleet(
+        cluster(node(gpu(model="Tesla T4")), name="alpha"), cluster(node(gpu(), gpu(model="NVIDIA L4")), name="beta")
+    )
+    made = scene(parts)
+    made.submit(models={"A100"})
+    made.plane.run(5)
+    made.cluster("beta").disconnect()
+    made.plane.restart()
+    made.plane.settle()
+    made.plane.admission.admit(spec(models={"A100"}))
+    made.plane.admission.admit(spec(models={"A100"}, clusters={"beta"}))
+    assert "infeasible" in refused(made, models={"A100"}, clusters={"alpha"})["resources"]
+    assert "infeasible" in refused(made, models={"H100"})["resources"]
+    assert "unknown cluster 'gamma'; available: alpha, beta" in refused(made, clusters={"gamma"})["placement.clusters"]
+
+
 def test_a_tenant_learns_nothing_of_others() -> None:
     """Queues of others are unknown as those are that are not there, and no list names them; nor are tenants listed."""
     made = scene()
