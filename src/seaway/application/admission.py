@@ -275,7 +275,7 @@ class Admission:
         found: dict[str, set[str]] = {name: set() for name in clusters}
         for attempt in self._controller.live.attempts.values() if clusters else ():
             held = {name.removeprefix(MODEL_PREFIX) for name in attempt.amounts if name.startswith(MODEL_PREFIX)}
-            for name in clusters.intersection(attempt.clusters):
+            for name in clusters & {*attempt.clusters}:
                 found[name] |= held
         return found
 
