@@ -81,6 +81,7 @@ COLUMNS = (
     Column("PRIORITY", lambda each: str(each.get("priority", 0)), right=True, wide=True, drop=9),
     Column("ORDER", lambda each: each.get("order", NONE), wide=True, drop=9),
     Column("BACKFILL", lambda each: each.get("backfill", NONE), wide=True, drop=9),
+    Column("ELASTIC", lambda each: each.get("elastic", NONE), wide=True, drop=9),
     Column("TENANT", lambda each: each["tenant"] or "all", drop=6),
     Column("POOL", lambda each: each["pool"], drop=5),
     Column("POLICY", policy_text, drop=1),

@@ -103,6 +103,20 @@ async def test_a_dry_run_stores_nothing(rig: Rig) -> None:
     DryRunOut.model_validate(trial.json())
 
 
+async def test_jobs_that_make_room_are_named_to_those_who_may_see_them(rig: Rig) -> None:
+    """Dry run and explanation name the elastic job that shrinks to its tenant and admins, and its ID to others."""
+    hog = await rig.submit(name="hog", replicas={"min": 1, "max": 8}, resources={"gpus": 1})
+    rig.step(10)
+    small = {"name": "small", "resources": {"gpus": 1}, "queue": "theirs", "tenant": "other"}
+    for token, label, tenant in (("other", hog["id"], ""), ("admin", "hog", "default")):
+        async with rig.client(token) as client:
+            trial = DryRunOut.model_validate((await client.post(f"{JOBS}?dry_run=true", json=small)).json())
+        assert (trial.fits, trial.message) == (True, f"would start now and shrink {label} by 1 replica")
+        assert (trial.room_within_s, len(trial.placements)) == (30, 1)
+        (maker,) = trial.room_from
+        assert (maker.job_id, maker.name, maker.tenant, maker.replicas) == (hog["id"], tenant and "hog", tenant, 1)
+
+
 async def test_what_no_cluster_could_hold_is_refused(rig: Rig) -> None:
     """The error for a request that is too large for the empty fleet names what would fit."""
     async with rig.client("user") as client:

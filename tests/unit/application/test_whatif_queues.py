@@ -13,7 +13,7 @@ from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.waits import WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
@@ -392,3 +392,17 @@ def test_elastic_jobs_of_a_question_shrink_as_in_the_loop() -> None:
     made.plane.submit(*asked)
     made.plane.run(30)
     assert (len(made.plane.attempt(elastic).placements), made.job(elastic).attempt) == (1, 1)
+
+
+def test_waiting_jobs_get_lent_replicas_back() -> None:
+    """A job of the question lets an elastic one shrink, whatever rules of preemption say, unless its queue keeps."""
+    made = scene(fleet(cluster(node(*[gpu() for _ in range(4)]), name="alpha")))
+    hog = made.submit(name="hog", gpus=1, replicas=4, min_replicas=1, max_replicas=4, expected_duration_s=10_000)
+    made.plane.run(30)
+    small = spec(name="small", gpus=1, replicas=2, gang=True, expected_duration_s=LASTS_S)
+    keeps = QueueChanges(queues=(("default", {"elastic": Elastic.KEEP}),))
+    for changes, starts in ((QueueChanges(), True), (keeps, False)):
+        answer = what_if(made).ask(Question(jobs=(small,), changes=changes))
+        assert len(answer.started) == int(starts)
+        shrinks = [(each.job_id, each.why) for each in answer.shrunk]
+        assert shrinks == ([(hog, "shrinks by 2 replicas for job 'small' of queue 'default'")] if starts else [])
