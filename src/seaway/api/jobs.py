@@ -33,7 +33,7 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, also
 from seaway.domain.tenancy import DEFAULT
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
 from seaway.wire.fields import LINE_PATTERN, Line
@@ -241,7 +241,37 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
     store, costs = pipeline.plane.store, pipeline.plane.overview.costs
     run = pipeline.threads.heavy if wanted.sort in RANKED else pipeline.threads.read
-    return Reply(await run(_page, store, costs, query, wanted))
+    page = await run(_page, store, costs, query, wanted)
+    if page.startswith(NO_JOBS):
+        await _require_known(request, query)
+    return Reply(page)
+
+
+NO_JOBS = b'{"jobs":[]'
+"""Begin of an empty page."""
+
+
+async def _require_known(request: Request, query: JobQuery) -> None:
+    """Check that the queue and the cluster of a filter exist, since an empty list would hide a wrong name.
+
+    Raises
+    ------
+    RejectedError
+        If one does not exist, or is not visible to the caller.
+    """
+    pipeline, who = pipeline_of(request), caller_of(request)
+    if query.queue:
+        queues = await pipeline.threads.read(pipeline.plane.store.queues)
+        _require_name("queue", query.queue, [each.name for each in queues if who.may_see(each.tenant)])
+    if query.cluster:
+        clusters = await pipeline.threads.read(pipeline.plane.overview.clusters)
+        _require_name("cluster", query.cluster, [each.name for each in clusters])
+
+
+def _require_name(kind: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        there = Reason("available", names=tuple(sorted(known))) if known else Reason("none_here")
+        raise RejectedError(also(Reason("unknown_name", kind=kind, name=name), there), where=kind)
 
 
 CHUNK = 100

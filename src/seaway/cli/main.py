@@ -53,6 +53,7 @@ COMMANDS = (
     Command("status", FLEET, "fleet.top", summary="Print fleet, queue and jobs; with JOB, that job."),
     Command("top", FLEET, "fleet.top", summary="Show fleet, queue, jobs and links live on the full screen."),
     Command("fleet", FLEET, "fleet.fleet", "app", "List clusters, nodes, devices and slices.", aliases=("clusters",)),
+    Command("alerts", FLEET, "fleet.alerts", "app", "List, show and acknowledge firing alerts.", aliases=("alert",)),
     Command("history", FLEET, "fleet.history", summary="Show past use of GPUs and waits, by cluster, tenant or queue."),
     Command("whatif", FLEET, "fleet.whatif", summary="Try a change on a copy of the fleet."),
     Command("job", GROUPS, "", summary="Submit, show and change jobs."),

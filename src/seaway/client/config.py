@@ -17,7 +17,7 @@ from seaway.domain.errors import RejectedError, UnavailableError
 
 EXAMPLE = "http://127.0.0.1:8080"
 NO_SERVER = (
-    "no server: none has run here, and none is set; start one with `seaway up`, or set one with --server URL, "
+    "no server: none runs here, and none is set; start one with `seaway up`, or set one with --server URL, "
     "SEAWAY_SERVER or `seaway --server URL login`"
 )
 TOKEN_FILE = "admin-token"
@@ -80,7 +80,8 @@ class Target:
 
         The server: the argument, ``SEAWAY_SERVER``, the profile, the local server's URL file. The token:
         the argument, ``SEAWAY_TOKEN``, the profile, the local server's token file. A profile's token is sent to the
-        profile's server only, and the local one to the local server only.
+        profile's server only, and the local one to the local server only. ``SEAWAY_DATA`` chooses the local server, so
+        the default profile of the file does not apply then.
 
         Parameters
         ----------
@@ -184,7 +185,8 @@ def find_profile(name: str | None) -> tuple[str, dict[str, str]]:
         machine's.
     """
     read, file = read_profiles(), str(profiles_file())
-    wanted = name or os.environ.get("SEAWAY_PROFILE") or read.get("default") or ""
+    default = "" if os.environ.get("SEAWAY_DATA") else read.get("default")
+    wanted = name or os.environ.get("SEAWAY_PROFILE") or default or ""
     if not wanted:
         return "", {}
     profiles = read.get("profiles", {})

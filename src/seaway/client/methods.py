@@ -158,6 +158,7 @@ class Methods:
     pool = verb(tenancy_calls.pool)
     put_pool = verb(tenancy_calls.put_pool)
     reservations = verb(tenancy_calls.reservations)
+    create_reservation = verb(tenancy_calls.create_reservation)
     put_reservation = verb(tenancy_calls.put_reservation)
     delete_reservation = verb(tenancy_calls.delete_reservation)
     delete_pool = verb(tenancy_calls.delete_pool)

@@ -528,6 +528,11 @@ class StandbyIn(Incoming):
     """``warm``: a second copy runs and holds devices. ``cold``: a place is verified, and nothing is reserved."""
 
 
+def standby_of(value: object) -> object:
+    """Write the mode of a standby as a standby, as the option of commands does; return other values unchanged."""
+    return {"mode": value} if isinstance(value, str) else value
+
+
 def texts(value: object) -> object:
     """Write numbers and truth values in lists as texts; return other values unchanged."""
     if not isinstance(value, dict):
@@ -690,7 +695,11 @@ class JobIn(Incoming):
 
     A text is the ID or name of a job that must complete.
     """
-    standby: StandbyIn | None = None
+    standby: Annotated[
+        StandbyIn | None,
+        Field(examples=["warm", {"mode": "cold"}]),
+        BeforeValidator(standby_of, json_schema_input_type=StandbyIn | Literal["warm", "cold"] | None),
+    ] = None
     """Standby of a service in another cluster; null for none. All replicas of a copy are then in one cluster."""
     notify: Receivers = no_entries()
     """Receivers of messages about the job: notifications of its tenant by name, and e-mail addresses.

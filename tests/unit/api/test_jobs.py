@@ -148,6 +148,19 @@ async def test_a_list_goes_from_new_to_old_in_pages(rig: Rig) -> None:
     assert seen == ids[::-1]
 
 
+@pytest.mark.parametrize(("field", "known"), [("queue", "default"), ("cluster", "a")])
+async def test_a_filter_by_an_unknown_name_is_an_error(rig: Rig, field: str, known: str) -> None:
+    """An empty list would hide a typo. A known name without jobs is an empty list; hidden names are unknown."""
+    async with rig.client("user") as client:
+        assert (await client.get(JOBS, params={field: known})).json()["jobs"] == []
+        for name in ("typo", "theirs"):
+            answer = await client.get(JOBS, params={field: name})
+            assert answer.status_code == 422
+            assert answer.json()["errors"][0]["field"] == field
+            assert answer.json()["detail"].startswith(f"{field}: unknown {field} '{name}'; available: {known}")
+            assert name not in answer.json()["detail"].partition("available")[2]
+
+
 async def test_a_page_ends_by_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists leave out what jobs run, and a page that is large enough ends before its limit, without a gap."""
     large: dict[str, Any] = {"run": {"image": "u", "env": {"A": "x" * 4096}}, "matrix": {"B": ["y" * 4096, "2"]}}
@@ -180,7 +193,7 @@ async def test_a_list_can_be_filtered(rig: Rig) -> None:
         ({"label": "team=x"}, ["a"]),
         ({"state": "pending"}, ["c"]),
         ({"state": ["pending", "running"]}, ["c", "b", "a"]),
-        ({"cluster": "nowhere"}, []),
+        ({"cluster": "b", "name": "a"}, []),
         ({"queue": "default", "submitted_by": "user", "tenant": "default"}, ["c", "b", "a"]),
         ({"submitted_from": "2026-01-01T00:00:01Z"}, ["c"]),
         ({"submitted_until": "2026-01-01T00:00:01Z"}, ["b", "a"]),

@@ -14,7 +14,7 @@ from seaway.cli.admin import reservations
 from seaway.cli.main import main
 from seaway.domain.errors import RejectedError
 from seaway.terminal.words import point_in_time
-from tests.unit.client.requesting import SERVER, Stub
+from tests.unit.client.requesting import SERVER, Stub, problem
 
 NOON = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 
@@ -38,6 +38,30 @@ def test_a_duration_counts_from_the_begin(monkeypatch: pytest.MonkeyPatch, capsy
     starts, ends = (datetime.fromisoformat(sent[name]) for name in ("starts", "ends"))
     assert ends - starts == timedelta(hours=4)
     assert abs(starts - datetime.now(UTC) - timedelta(hours=1)) < timedelta(minutes=1)
+
+
+def test_an_existing_reservation_is_changed_by_set_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`create` refuses a name that is in use, and `set` changes the given fields alone."""
+    row = {**EXAMPLES["ReservationOut"], "name": "demo"}
+    stub = Stub([problem(412, "reservation 'demo' has changed")])
+    monkeypatch.setattr(
+        reservations, "connect", lambda _: Client(SERVER, transport=httpx.MockTransport(stub), pace=stub.pace)
+    )
+    with pytest.raises(SystemExit) as done:
+        main(["reservation", "create", "demo", "--for", "4h"])
+    assert (done.value.code, stub.requests[0].headers["if-none-match"]) == (2, "*")
+    assert "exists already; change it with `seaway reservation set demo`" in capsys.readouterr().err
+    stub = Stub([httpx.Response(200, json={"reservations": [row]}), httpx.Response(200, json=row)])
+    with pytest.raises(SystemExit) as done:
+        main(["reservation", "set", "demo", "--gpus", "4", "--for", "1h", "--description", ""])
+    assert done.value.code in (0, None)
+    sent = json.loads(stub.requests[1].content)
+    assert stub.requests[1].headers["if-match"] == f'"{row["version"]}"'
+    assert (sent["gpus"], sent["description"], sent["tenant"]) == (4, "", row["tenant"])
+    times = [datetime.fromisoformat(sent[name]) for name in ("starts", "ends")]
+    assert times == [datetime.fromisoformat(row["starts"]), datetime.fromisoformat(row["starts"]) + timedelta(hours=1)]
 
 
 def test_one_of_end_and_duration_is_given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

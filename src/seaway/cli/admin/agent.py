@@ -54,6 +54,11 @@ def results_table(results: Sequence[Reported]) -> Rows:
     return Rows(columns, [asdict(each) for each in results])
 
 
+def _fields(result: Reported) -> dict[str, Any]:
+    """Return the fields of a result for programs. Without an answer there is no latency and no jitter."""
+    return asdict(result) | ({} if result.received else {"jitter_ns": None})
+
+
 def status_line(delivery: Delivery | None, seen_s: float | None) -> Text:
     """Describe the state of reports, and the age of the displayed results.
 
@@ -299,7 +304,7 @@ def _print_start(settings: AgentSettings, known: Known, address: str) -> None:
 
 
 def _print_lines(results: Sequence[Reported]) -> None:
-    lines = "".join(json.dumps(asdict(each)) + "\n" for each in results)
+    lines = "".join(json.dumps(_fields(each)) + "\n" for each in results)
     sys.stdout.write(lines)
     sys.stdout.flush()
 

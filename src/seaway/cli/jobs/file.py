@@ -44,7 +44,7 @@ class Kind:
 
 TEXTS = re.compile(
     r"(name|tenant|queue|gateway|spread|template|labels\..+|network\.on_violation|checkpoint\.signal|data\.location"
-    r"|expose\.(type|host)|standby\.mode|scale(\[\d+\])?\.(metric|query|start|end|timezone)|after(\[\d+\])?(\.(job|when))?|array|matrix\..+\[\d+\]"
+    r"|expose\.(type|host)|standby(\.mode)?|scale(\[\d+\])?\.(metric|query|start|end|timezone)|after(\[\d+\])?(\.(job|when))?|array|matrix\..+\[\d+\]"
     r"|resources\.(mig|gpu_topology|gpu_(model|vendor|mode|(use|avoid)_types|(avoid_)?uuids)(\[\d+\])?)"
     r"|placement\.((clusters|regions|hardware)\[\d+\]|(node|cluster)_labels\..+|tolerations\[\d+\]\.(key|value|effect))"
     r"|run\.(image|(command|args)\[\d+\]|env(_from_(secret|config_map))?\..+)"

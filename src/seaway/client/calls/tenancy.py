@@ -83,6 +83,12 @@ def put_reservation(name: str, *, seen: Seen | None = None, **given: Unpack[Rese
     return put(f"/reservations/{part(name)}", RESERVATION, given, seen)
 
 
+def create_reservation(name: str, **given: Unpack[ReservationFields]) -> Call[ReservationOut]:
+    """Reserve capacity as `put_reservation` does; raises `StaleError` if a reservation has the name already."""
+    call = put_reservation(name, **given)
+    return replace(call, headers={**call.headers, "If-None-Match": "*"}, repeatable=False)
+
+
 def delete_reservation(name: str) -> Call[None]:
     """Remove an advance reservation, or end maintenance."""
     return send("DELETE", f"/reservations/{part(name)}", Nothing(), repeatable=False)
