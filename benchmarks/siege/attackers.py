@@ -269,6 +269,20 @@ async def slow_reader(attempt: Attempt) -> str:
     return await attempt.sip()
 
 
+async def large_answers(attempt: Attempt) -> str:
+    """Submit an array with a matrix of a megabyte once, then request all its tasks, and read a byte a second."""
+    if attempt.number == 0:
+        matrix = {"A": [f"{at:04}{'x' * 4090}" for at in range(235)], "B": list("12345")}
+        job = {"name": "large", "run": {"image": "u"}, "resources": {"cpu": "1m"}, "matrix": matrix}
+        body = json.dumps(job).encode()
+        return await attempt.exchange(
+            request("POST", "/api/v1/jobs", attempt.token, body, Content_Type="application/json")
+        )
+    path = ("/api/v1/jobs/large/tasks?limit=1000", "/api/v1/jobs/large")[attempt.number % 2]
+    await attempt.send(request("GET", path, attempt.token))
+    return await attempt.sip()
+
+
 async def slow_body(attempt: Attempt) -> str:
     """Announce a large body, send a part of it, and the rest byte by byte."""
     head = request("POST", "/api/v1/jobs", attempt.token, b"", Content_Type="application/json")
@@ -312,6 +326,7 @@ ATTACKS = (
     Attack("web-socket messages", 2, _addresses(9, 4), socket_message),
     Attack("logs of hung kubelets", 5, _addresses(10, 4), hung_log),
     Attack("slow readers", 4, _addresses(11, 4), slow_reader),
+    Attack("large answers", 4, _addresses(13, 4), large_answers),
     Attack("slow bodies", 4, _addresses(12, 4), slow_body),
 )
 """All kinds of attacks with their rates. They are cheap for the attacker, so that the figures are the server's."""
