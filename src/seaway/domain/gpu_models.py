@@ -60,7 +60,7 @@ _OF_ANOTHER_CARD = frozenset(["ti", "super", "d", "xt", "xtx", "sff", "ada"])
 _SIZE = re.compile(r"(\d+)(?:g|gib)")
 _SOCKET = re.compile(r"sxm\d")
 _MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
-_SEPARATORS = re.compile(r"[\s\-_/(),;:]+")
+_SEPARATORS = re.compile(r"[^\w.+]+|_+")
 
 _MACHINE = frozenset({"mega", "megagpu", "shared"})
 """Words of node labels that name a form of the machine, or that cards are shared."""
@@ -78,7 +78,7 @@ _MAKERS = (
 """Vendors with the forms of their names, of which the first that matches applies."""
 
 MAX_WORDS = 12
-"""Number of words of a product that count."""
+"""Number of words of a name or a product that count."""
 
 MAX_NAMED = 12
 """Maximum number of products in a message."""
@@ -185,8 +185,8 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def _joined(name: str) -> tuple[str, frozenset[int]]:
     """Return a name without separators and brands, and the positions where words of it end."""
-    words = _words(name)
-    words = [each for each in words if each not in BRANDS] or words
+    words = list(dict.fromkeys(_words(name)))
+    words = ([each for each in words if each not in BRANDS] or words)[:MAX_WORDS]
     ends, at = set(), 0
     for each in words:
         at += len(each)
@@ -196,7 +196,10 @@ def _joined(name: str) -> tuple[str, frozenset[int]]:
 
 @lru_cache(maxsize=4096)
 def _product_words(product: str) -> tuple[str, ...]:
-    """Return the words of a product, with those that make it another card attached to its number."""
+    """Return the words of a product, with those that make it another card attached to its number.
+
+    An H100 with HBM3 has the socket SXM5, which its name does not say.
+    """
     words: list[str] = []
     for each in _words(product):
         series = _SERIES.fullmatch(each)
@@ -209,6 +212,8 @@ def _product_words(product: str) -> tuple[str, ...]:
             found[-1] += each
         else:
             found.append(each)
+    if {"h100", "hbm3"} <= {*found}:
+        found.append("sxm5")
     return tuple(dict.fromkeys(found))[:MAX_WORDS]
 
 

@@ -71,6 +71,7 @@ Intel(R) Data Center GPU Max 1550
 TPU v5e
 TPU v5p
 Ascend910B3
+Odd "Z9" = {x} \\ [2]
 """.strip().splitlines()
 
 COVERED = {
@@ -100,6 +101,8 @@ COVERED = {
     "nvidia-rtx-pro-6000": ["RTX PRO 6000 Blackwell Server Edition"],
     "H100": ["H100 80GB HBM3", "H100 PCIe", "H100 NVL"],
     "nvidia-h100-80gb": ["H100 80GB HBM3"],
+    "H100-SXM": ["H100 80GB HBM3"],
+    "H100-SXM5-80GB": ["H100 80GB HBM3"],
     "NVIDIA-H100-80GB-HBM3": ["H100 80GB HBM3"],
     "H20": ["H20"],
     "H200": ["H200", "H200 NVL"],
@@ -134,6 +137,7 @@ COVERED = {
     "tpu-v5p": ["TPU v5p"],
     "ascend910b3": ["Ascend910B3"],
     "Radeon": ["Radeon Pro W7900", "RX 7900 XT", "RX 7900 XTX"],
+    "Z9": ['Odd "Z9" = {x} \\ [2]'],
     "H999": [],
     "A1": [],
     "100": [],
