@@ -120,7 +120,10 @@ async def list_attempts(
         def following(row: tuple[Attempt, Cost], _: int) -> int | None:
             return row[0].number if row[0] is not rows[-1] else None
 
-        more = {"workloads": [copy_fields(each, wanted) for each in workloads], "ring": ring_fields(ring)}
+        more = {
+            "workloads": [copy_fields(each, wanted, found.spec.ports) for each in workloads],
+            "ring": ring_fields(ring),
+        }
         return encoded_page("attempts", zip(listed, costs, strict=True), fields, following, limit, more)
 
     return Reply(await pipeline.threads.read(page))

@@ -419,7 +419,7 @@ async def get_job(request: Request, job: JobRef) -> Response:
         return Response(status_code=304, headers={"etag": tag(found)})
     if found.is_array:
         return reply(counts=await pipeline_of(request).threads.read(_counts, request, found))
-    if not (found.state.placed and (found.spec.run.ports or found.spec.restarts)):
+    if not (found.state.placed and (found.spec.ports or found.spec.restarts)):
         return reply()
     return reply(workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
 

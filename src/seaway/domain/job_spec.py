@@ -15,7 +15,16 @@ from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.notifications import Notify
 from seaway.domain.reasons import Reason
-from seaway.domain.runtime import NO_PROGRAM, NO_RUNTIME, SIGNALS, RestartPolicy, Run, Runtime
+from seaway.domain.runtime import (
+    NO_PROGRAM,
+    NO_RUNTIME,
+    SIGNALS,
+    ContainerPort,
+    RestartPolicy,
+    Run,
+    Runtime,
+    ports_of,
+)
 from seaway.domain.scaling import Trigger, require_triggers
 from seaway.domain.tenancy import DEFAULT, require_name
 
@@ -24,6 +33,9 @@ NO_CLUSTER = frozenset({""})
 
 
 MAX_GRACE_S = 3600
+
+MAX_PORTS = 64
+"""Maximum number of ports of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +315,30 @@ class JobSpec:
         if runtime.warning and (self.time_limit_s is None or runtime.warning.before_s >= self.time_limit_s):
             raise RejectedError(Reason("below_time_limit"), where="time_limit_warning.before")
         request = self.demand.request
+        self._check_ports()
         self._check_parts("cpu", request.cpu_milli, "cpu_milli")
         self._check_parts("memory", request.memory_mib, "memory_mib")
+
+    @property
+    def ports(self) -> tuple[ContainerPort, ...]:
+        """Ports of all containers, each once: those of the program, then those of the others."""
+        found: dict[int, ContainerPort] = {}
+        for _, each in ports_of(self.run, self.runtime):
+            found.setdefault(each.number, each)
+        return tuple(found.values())
+
+    def _check_ports(self) -> None:
+        """Check that the ports of the containers of a replica differ, because they share its network."""
+        numbers, names = set(self.run.ports), set[str]()
+        for where, each in list(ports_of(self.run, self.runtime))[len(self.run.ports) :]:
+            if each.number in numbers:
+                raise RejectedError(Reason("port_in_use", port=each.number), where=f"{where}.port")
+            if each.name and each.name in names:
+                raise RejectedError(Reason("name_in_use", value=each.name), where=f"{where}.name")
+            numbers.add(each.number)
+            names.add(each.name)
+        if len(numbers) > MAX_PORTS:
+            raise RejectedError(Reason("ports_too_many", count=len(numbers), most=MAX_PORTS), where="run.ports")
 
     def _check_parts(self, name: str, whole: int, figure: str) -> None:
         """Check that the containers beside the program leave it some CPU and memory."""

@@ -155,6 +155,35 @@ class Volume:
             raise RejectedError(Reason("one_mib"), where="empty_dir")
 
 
+class PortProtocol(StrEnum):
+    """Protocol of a port."""
+
+    TCP = "TCP"
+    UDP = "UDP"
+
+
+PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+"""Pattern of the name of a port in Kubernetes (an IANA service name)."""
+
+PROGRAM = "main"
+"""Name of the container of the program in the addresses of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPort:
+    """Port on which a container listens; the name may be empty."""
+
+    number: int
+    name: str = ""
+    protocol: PortProtocol = PortProtocol.TCP
+    container: str = PROGRAM
+
+    def __post_init__(self) -> None:
+        """Check the name."""
+        if self.name and not PORT_NAME.fullmatch(self.name):
+            raise RejectedError(Reason("use_port_name", value=self.name), where="name")
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """Container of a replica besides the one with its program.
@@ -167,6 +196,8 @@ class Container:
         Its part of the CPU and memory of the replica. An init container that ends may use all of them, and does with 0.
     sidecar
         True for an init container that runs beside the program, and ends with it.
+    ports
+        Ports on which it listens.
     """
 
     name: str
@@ -174,6 +205,7 @@ class Container:
     cpu_milli: int = 0
     memory_mib: int = 0
     sidecar: bool = False
+    ports: tuple[ContainerPort, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the name."""
@@ -291,6 +323,16 @@ def programs(run: Run, runtime: Runtime) -> Iterator[tuple[str, Run]]:
     for field in ("init_containers", "containers"):
         for at, each in enumerate(getattr(runtime, field)):
             yield f"{field}[{at}]", each.run
+
+
+def ports_of(run: Run, runtime: Runtime) -> Iterator[tuple[str, ContainerPort]]:
+    """Yield the ports of all containers in the order of their names in Kubernetes, each with its field."""
+    for at, port in enumerate(run.ports):
+        yield f"run.ports[{at}]", ContainerPort(port)
+    for field in ("init_containers", "containers"):
+        for place, each in enumerate(getattr(runtime, field)):
+            for at, own in enumerate(each.ports):
+                yield f"{field}[{place}].ports[{at}]", own
 
 
 def secrets_of(run: Run, runtime: Runtime) -> Iterator[tuple[str, str]]:

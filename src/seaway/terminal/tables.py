@@ -387,7 +387,8 @@ REACH = {
 """Clients that can use an endpoint, by its reach."""
 
 ENDPOINT_COLUMNS = (
-    Column("PORT", lambda each: str(each["port"]), right=True),
+    Column("PORT", lambda each: str(each["port"]) + ("/udp" if each.get("protocol") == "UDP" else ""), right=True),
+    Column("CONTAINER", lambda each: "/".join(filter(None, (each.get("container", ""), each.get("name", ""))))),
     Column("ADDRESS", lambda each: each["address"] or NONE),
     Column("FROM", lambda each: REACH[each["reach"]]),
     Column("CLUSTER", lambda each: each["cluster"], drop=1),

@@ -26,7 +26,9 @@ from seaway.domain.runtime import (
     NO_RUNTIME,
     READ_ONLY,
     Container,
+    ContainerPort,
     LimitWarning,
+    PortProtocol,
     RestartPolicy,
     Run,
     Runtime,
@@ -317,6 +319,34 @@ Volumes = Annotated[
 ]
 
 
+def port_of(value: object) -> object:
+    """Read the number of a port as the port; return other values unchanged."""
+    return {"port": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class ContainerPortFields(Incoming):
+    """Port on which a container listens."""
+
+    name: Annotated[str, Field(max_length=15, examples=["metrics"])] = ""
+    """Name of the port, which the addresses of the job show."""
+    port: Annotated[int, Field(ge=1, le=65_535)]
+    """Number of the port."""
+    protocol: Literal["TCP", "UDP"] = "TCP"
+    """Protocol of the port."""
+
+    def container_port(self, where: str, container: str) -> ContainerPort:
+        """Return the port of a container."""
+        try:
+            return ContainerPort(self.port, self.name, PortProtocol(self.protocol), container)
+        except RejectedError as error:
+            raise RejectedError(error.message, where=f"{where}.{error.where}") from None
+
+
+ContainerPortIn = Annotated[
+    ContainerPortFields, BeforeValidator(port_of, json_schema_input_type=int | ContainerPortFields)
+]
+
+
 class ContainerIn(Incoming):
     """Container of each replica besides the one with its program. It has the volumes of the job, and no devices."""
 
@@ -334,6 +364,8 @@ class ContainerIn(Incoming):
     """Environment variables with the value of a key of a Secret."""
     env_from_config_map: KeyReferences = no_pairs()
     """Environment variables with the value of a key of a ConfigMap."""
+    ports: Annotated[list[ContainerPortIn], Field(max_length=64)] = no_entries()
+    """Ports on which it listens. Containers of a replica share its network, so their ports differ."""
     cpu: Cpu = 0
     """Its part of the CPU cores of the replica. It is needed if the replica has some and the container runs beside it.
     """
@@ -349,7 +381,9 @@ class ContainerIn(Incoming):
             If a name is invalid. The error names the field within `where`.
         """
         try:
-            return Container(self.name, _run(self), fields.cpu_milli(self.cpu), fields.memory_mib(self.memory), sidecar)
+            ports = [each.container_port(f"ports[{at}]", self.name) for at, each in enumerate(self.ports)]
+            amounts = fields.cpu_milli(self.cpu), fields.memory_mib(self.memory)
+            return Container(self.name, _run(self), *amounts, sidecar, tuple(ports))
         except RejectedError as error:
             raise RejectedError(error.message, where=f"{where}.{error.where.removeprefix('run.')}") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from weakref import ref
 
@@ -18,6 +18,7 @@ from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
+from seaway.domain.runtime import PROGRAM, ContainerPort
 from seaway.wire.facts import price_or_none
 from seaway.wire.fields import LINE_PATTERN, moment, moment_or_none
 from seaway.wire.fleet import UsedOut, used_fields
@@ -102,6 +103,11 @@ class EndpointOut(Shown):
     cluster: str
     port: int
     """The port of the job."""
+    container: str = PROGRAM
+    """Container that listens on the port; `main` is that of the program."""
+    name: str = ""
+    """Name of the port; empty without one."""
+    protocol: Literal["TCP", "UDP"] = "TCP"
     address: str
     """`host:port`, or a URL for HTTP by host name; empty while the cluster has not assigned one."""
     reach: Literal["outside", "nodes", "cluster", "clusters", "none"]
@@ -605,12 +611,16 @@ def ring_fields(parts: Sequence[RingPart]) -> list[dict[str, Any]]:
     ]
 
 
-def endpoint_fields(copy: Workload) -> list[dict[str, Any]]:
-    """Return the fields of `EndpointOut` for each endpoint of a workload."""
+def endpoint_fields(copy: Workload, ports: Iterable[ContainerPort]) -> list[dict[str, Any]]:
+    """Return the fields of `EndpointOut` for each endpoint of a workload of a job with some ports."""
+    known = {each.number: each for each in ports}
     return [
         {
             "cluster": copy.cluster,
             "port": each.port,
+            "container": (port := known.get(each.port, ContainerPort(each.port))).container,
+            "name": port.name,
+            "protocol": port.protocol.value,
             "address": each.address,
             "reach": each.reach.value,
             **with_message(each.reason),
@@ -630,12 +640,12 @@ def gpu_use_fields(slices: Sequence[SliceUse], samples: Sequence[UseSample], lim
     }
 
 
-def copy_fields(copy: Workload, replicas: range) -> dict[str, Any]:
+def copy_fields(copy: Workload, replicas: range, ports: Sequence[ContainerPort] = ()) -> dict[str, Any]:
     """Return the fields of `ObservedWorkload` for a workload, with only the replicas in `replicas`."""
     return fields_of(
         ObservedWorkload,
         copy,
-        endpoints=endpoint_fields(copy),
+        endpoints=endpoint_fields(copy, ports),
         **with_message(copy.reason),
         drift=[coded(each.text) for each in copy.drift],
         replicas=[

@@ -277,7 +277,13 @@ def _container(container: Container) -> dict[str, Any]:
         "memory": container.memory_mib and memory_text(container.memory_mib),
         "restart_policy": "Always" if container.sidecar else None,
     }
-    return {"name": container.name, **_run(container.run), **_given(own)}
+    ports = [
+        _given(
+            {"name": each.name, "port": each.number, "protocol": "" if each.protocol == "TCP" else each.protocol.value}
+        )
+        for each in container.ports
+    ]
+    return {"name": container.name, **_run(container.run), **_given({"ports": ports, **own})}
 
 
 def _volume(volume: Volume) -> dict[str, Any]:

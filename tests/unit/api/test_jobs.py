@@ -372,6 +372,26 @@ async def test_a_running_service_tells_its_addresses(rig: Rig) -> None:
         assert not listed.get("endpoints")
 
 
+async def test_the_addresses_of_a_job_name_its_containers(rig: Rig) -> None:
+    """Each address has the container that listens, and the name and protocol of its port."""
+    ports = [{"name": "metrics", "port": 9100}, {"port": 514, "protocol": "UDP"}]
+    job = await rig.submit(
+        template="deployment",
+        run={"ports": [8080]},
+        containers=[{"name": "log", "cpu": "100m", "memory": "64Mi", "ports": ports}],
+    )
+    assert job["spec"]["containers"][0]["ports"] == ports
+    rig.step(3)
+    async with rig.client("viewer") as client:
+        for path in (f"{JOBS}/{job['id']}", f"{JOBS}/{job['id']}/attempts"):
+            shown = (await client.get(path)).json()
+            found = shown["endpoints"] if "endpoints" in shown else shown["workloads"][0]["endpoints"]
+            assert {(each["port"], each["container"], each["name"], each["protocol"]) for each in found} == {
+                (8080, "main", "", "TCP"), (9100, "log", "metrics", "TCP"), (514, "log", "", "UDP"),
+            }  # fmt: skip
+            assert all(each["cluster"] and each["address"] for each in found)
+
+
 async def test_a_service_with_a_standby_is_switched_and_its_answer_follows(rig: Rig) -> None:
     """Either ID, and the name, lead to the addresses of the active copy. The answer of a switch is its job."""
     service: dict[str, Any] = {"template": "deployment", "run": {"ports": [80]}, "expose": {"type": "LoadBalancer"}}

@@ -161,6 +161,7 @@ CONTAINERS = {
     ],
     "containers": [{"name": "log", "cpu": "500m", "memory": "1Gi", "env_from_secret": {"KEY": "log/key"}}],
 }
+LOG = {"name": "log", "cpu": 1, "memory": "1Gi"}
 PROGRAM = {"resources": {"cpu": 4, "memory": "8Gi"}, "run": {"command": ["train"]}}
 
 
@@ -168,6 +169,20 @@ PROGRAM = {"resources": {"cpu": 4, "memory": "8Gi"}, "run": {"command": ["train"
     "given",
     [
         CONTAINERS,
+        {
+            "containers": [
+                {
+                    "name": "log",
+                    "cpu": 1,
+                    "memory": "1Gi",
+                    "ports": [
+                        9100,
+                        {"name": "metrics", "port": 9101},
+                        {"port": 514, "protocol": "UDP"},
+                    ],
+                }
+            ]
+        },
         {"setup": "pip install x\nexport A=1"},
         {"setup": ["pip install x", "export A=1"], "time_limit": "1h", "time_limit_warning": "USR1@300"},
         {"time_limit": "1h", "time_limit_warning": {"signal": "SIGINT", "before": "10m"}},
@@ -188,6 +203,13 @@ def test_containers_setup_restarts_and_warnings_survive_a_round_trip(given: dict
 @pytest.mark.parametrize(
     ("given", "where"),
     [
+        ({"run": {"ports": [80]}, "containers": [{**LOG, "ports": [80]}]}, "containers[0].ports[0].port"),
+        ({"containers": [{**LOG, "ports": [80, {"port": 80, "name": "b"}]}]}, "containers[0].ports[1].port"),
+        (
+            {"containers": [{**LOG, "ports": [{"port": 1, "name": "b"}, {"port": 2, "name": "b"}]}]},
+            "containers[0].ports[1].name",
+        ),
+        ({"containers": [{**LOG, "ports": [{"port": 80, "name": "No name"}]}]}, "containers[0].ports[0].name"),
         ({"containers": [{"name": "main", "cpu": 1, "memory": "1Gi"}]}, "containers[0].name"),
         ({"containers": [{"name": "a_b", "cpu": 1, "memory": "1Gi"}]}, "containers[0].name"),
         ({"containers": [{"name": "log", "memory": "1Gi"}]}, "containers[0].cpu"),

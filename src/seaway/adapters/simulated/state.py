@@ -446,7 +446,7 @@ def _made(deployment: Deployment, fate: Course, now_ns: int) -> Created:
         after(fate.ends_after_ns),
         fate.fails,
         after(fate.vanishes_after_ns),
-        tuple(dict.fromkeys(spec.run.ports)),
+        tuple(each.number for each in spec.ports),
         spec.expose,
         spec.copy_of,
         spec.elastic,

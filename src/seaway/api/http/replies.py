@@ -214,16 +214,16 @@ def job_reply(
     content: bool = True,
 ) -> Reply:
     """Return a response with a job, the endpoints of its workloads, its standby, and the numbers of its tasks."""
-    fields = {**job_fields(job, counts, content=content), "endpoints": _endpoints(workloads)}
+    fields = {**job_fields(job, counts, content=content), "endpoints": _endpoints(workloads, job)}
     if standby:
-        fields["endpoints"] = _endpoints(standby.serving)
+        fields["endpoints"] = _endpoints(standby.serving, job)
         more = {"clusters": list(standby.clusters), "state": standby.state, **with_message(standby.reason)}
-        fields["standby"] |= {**more, "endpoints": _endpoints(standby.workloads)}
+        fields["standby"] |= {**more, "endpoints": _endpoints(standby.workloads, job)}
     return json_reply(fields, status, {"etag": tag(job), **(headers or {})})
 
 
-def _endpoints(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
-    return [each for copy in workloads for each in endpoint_fields(copy)]
+def _endpoints(workloads: Iterable[Workload], job: JobRecord) -> list[dict[str, Any]]:
+    return [each for copy in workloads for each in endpoint_fields(copy, job.spec.ports)]
 
 
 def tags_in(header: str) -> list[str]:

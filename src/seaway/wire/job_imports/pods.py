@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from seaway.domain.errors import RejectedError
@@ -151,7 +152,7 @@ def _containers(out: Converted, spec: Section) -> None:
         volumes.mount(each)
         if at == main:
             each.take("name")
-            _program(out, each, lambda where, name, value: out.keep(where, f"run.{name}", value))
+            _program(out, each, partial(_put_program, out))
             _resources(out, each.section("resources"))
             each.change(CHANGED_CONTAINER)
             each.finish(DROPPED_CONTAINER, REFUSED_CONTAINER)
@@ -164,6 +165,21 @@ def _containers(out: Converted, spec: Section) -> None:
     volumes.finish(len(sections) + len(first))
     if parts:
         _add_parts(out, spec.at("containers" if len(sections) > 1 else "initContainers"), parts)
+
+
+def _put_program(out: Converted, where: str, name: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
+    """Set a field of the program, whose ports are TCP and have no names."""
+    if name != "ports":
+        out.keep(where, f"run.{name}", value)
+        return
+    if udp := [each["port"] for each in value if "protocol" in each]:
+        out.refuse(where, f"has UDP port {udp[0]}: only containers beside the program have UDP ports")
+    named = [each["name"] for each in value if "name" in each]
+    numbers = list(dict.fromkeys(each["port"] for each in value))
+    if named:
+        out.change(where, "run.ports", numbers, "ports of the program have no names")
+    else:
+        out.keep(where, "run.ports", numbers)
 
 
 def _has_gpus(container: object) -> bool:
@@ -213,11 +229,6 @@ def _beside(out: Converted, field: str, container: Section) -> Part:
 
     def put(where: str, path: str, value: Any) -> None:  # noqa: ANN401  # any value of a job
         outer, _, inner = path.partition(".")
-        if outer == "ports":
-            out.change(
-                where, "run.ports", [*(out.get("run.ports") or ()), *value], "ports are those of the replica", over=True
-            )
-            return
         if inner:
             fields.setdefault(outer, {})[inner] = value
         else:
@@ -283,9 +294,24 @@ def _program(out: Converted, container: Section, put: Put) -> None:
         each.finish({}, {})
     for each in reversed(container.sections("envFrom")):  # the last one takes precedence
         _all_keys(out, each, known, put)
-    ports = [each for each in container.sections("ports") if _is_tcp(out, each)]
-    if ports:
-        put(container.at("ports"), "ports", [each.take("containerPort", int) for each in ports])
+    ports = [_port(out, each) for each in container.sections("ports")]
+    if found := [each for each in ports if each]:
+        put(container.at("ports"), "ports", found)
+
+
+def _port(out: Converted, port: Section) -> dict[str, Any]:
+    """Return a port of a container; empty if it is refused."""
+    number, name, protocol = port.number("containerPort", 1, 65_535), port.text("name"), port.text("protocol") or "TCP"
+    for field in ("hostPort", "hostIP"):
+        if port.take(field):
+            out.refuse(port.at(field), _PRIVILEGE)
+    port.finish({}, {})
+    if protocol not in ("TCP", "UDP"):
+        out.refuse(port.at("protocol"), f"is {protocol}: only TCP and UDP ports have a counterpart")
+        return {}
+    if number is None:
+        return {}
+    return {"port": number} | ({"name": name} if name else {}) | ({"protocol": "UDP"} if protocol == "UDP" else {})
 
 
 REFERENCES = (("secret", "Secret", "env_from_secret"), ("configMap", "ConfigMap", "env_from_config_map"))
@@ -408,15 +434,6 @@ def _source(out: Converted, volume: Section, path: str) -> dict[str, Any]:
     if not limit:
         out.note(empty.path, f"is limited to {EMPTY_DIR}", Result.CHANGED)
     return {"empty_dir": limit or EMPTY_DIR}
-
-
-def _is_tcp(out: Converted, port: Section) -> bool:
-    if port.take("hostPort"):
-        out.refuse(port.at("hostPort"), _PRIVILEGE)
-    if (protocol := port.text("protocol")) not in ("", "TCP"):
-        out.refuse(port.at("protocol"), f"is {protocol}: only TCP ports have a counterpart")
-        return False
-    return True
 
 
 def _resources(out: Converted, resources: Section) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from seaway.adapters.kubernetes.templates.names import MANAGED_BY, MANAGER, RANK_0, ROLE, TENANT, port_name
 from seaway.adapters.kubernetes.templates.safety import MAX_BYTES, kind_of, read_manifests
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_spec import MAX_PORTS
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 RESTRICTED, BASELINE = "restricted", "baseline"
@@ -28,9 +29,6 @@ RAY = "seaway-ray"
 
 DNS_PORT = 53
 RAY_DASHBOARD_PORT = 8265
-MAX_PORTS = 64
-"""Maximum number of ports of a job."""
-
 METADATA = (ip_network("169.254.0.0/16"), ip_network("fd00:ec2::254/128"))
 """Addresses of metadata services of clouds, which give away the credentials of nodes."""
 
@@ -99,7 +97,7 @@ def network_policies(egress: Sequence[IPv4Network | IPv6Network] = ()) -> list[d
     peers: list[dict[str, Any]] = [{"podSelector": {}}]
     dns = [{"port": DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]
     names = [*map(port_name, range(MAX_PORTS)), RANK_0]
-    ports = [{"port": name, "protocol": "TCP"} for name in names]
+    ports = [{"port": name, "protocol": protocol} for protocol in ("TCP", "UDP") for name in names]
     outside = [{"to": [_block(each)]} for each in egress]
     every = {
         "podSelector": {},

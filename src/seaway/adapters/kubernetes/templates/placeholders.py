@@ -14,9 +14,10 @@ from typing import Any
 
 from seaway.adapters.kubernetes.templates.context import Context
 from seaway.adapters.kubernetes.templates.manifest import Group, Path
-from seaway.adapters.kubernetes.templates.names import port_name
 from seaway.adapters.kubernetes.templates.plain import master, rank_0_name
+from seaway.adapters.kubernetes.templates.pods import container_ports
 from seaway.adapters.kubernetes.templates.runtime import command_of, references
+from seaway.domain.runtime import PROGRAM, PortProtocol
 
 PLACEHOLDER = re.compile(r"\$(\$?)\{([^{}]*)\}")
 """Pattern of ``${name}``; ``$${name}`` is the literal ``${name}``."""
@@ -93,7 +94,6 @@ def values(context: Context, group: Group, *, ranked: bool = False) -> dict[str,
     """
     spec, deployment = context.spec, context.deployment
     rank_0, port = master(context, rank_0_name(context)) if ranked else ("", "0")
-    ports = list(dict.fromkeys(spec.run.ports))
     return {
         "name": context.name(group.digest),
         "deployment_name": context.name(context.whole),
@@ -118,8 +118,12 @@ def values(context: Context, group: Group, *, ranked: bool = False) -> dict[str,
         "command": list(command_of(spec, spec.run.command)),
         "args": list(spec.run.args),
         "env": [*({"name": name, "value": value} for name, value in spec.run.env), *references(spec.run)],
-        "ports": [{"name": port_name(index), "containerPort": port} for index, port in enumerate(ports)],
-        "service_ports": [{"name": f"port-{port}", "port": port} for port in ports],
+        "ports": container_ports(spec, PROGRAM),
+        "service_ports": [
+            {"name": f"port-{each.number}", "port": each.number}
+            | ({} if each.protocol is PortProtocol.TCP else {"protocol": each.protocol.value})
+            for each in spec.ports
+        ],
     }
 
 

@@ -23,7 +23,7 @@ from seaway.domain.deployment import ADDRESS, PORT
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import POD, ServiceType
 from seaway.domain.reasons import Reason
-from seaway.domain.runtime import SEAWAY_FILES
+from seaway.domain.runtime import SEAWAY_FILES, PortProtocol
 
 PEERS = "peers"
 
@@ -48,7 +48,7 @@ def port_service(
     default
         Type of the service if the job chooses none; None for the operator's default.
     """
-    ports = [_port(f"port-{port}", port) for port in dict.fromkeys(context.spec.run.ports)]
+    ports = [_port(f"port-{each.number}", each.number, each.protocol) for each in context.spec.ports]
     if not ports:
         return []
     for port, at_node in zip(ports, context.spec.expose.node_ports, strict=False):
@@ -110,8 +110,8 @@ def peer(context: Context, pod: str) -> str:
     return f"{pod}.{context.name(context.whole, PEERS)}.{context.options.namespace}.svc"
 
 
-def _port(name: str, port: int) -> dict[str, Any]:
-    return {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+def _port(name: str, port: int, protocol: PortProtocol = PortProtocol.TCP) -> dict[str, Any]:
+    return {"name": name, "port": port, "targetPort": port, "protocol": protocol.value}
 
 
 def _service(context: Context, role: str, spec: dict[str, Any]) -> Manifest:

@@ -32,10 +32,10 @@ from seaway.adapters.kubernetes.templates.runtime import (
 )
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
-from seaway.domain.job_spec import Checkpoint
+from seaway.domain.job_spec import Checkpoint, JobSpec
 from seaway.domain.node import Toleration
 from seaway.domain.reasons import Reason
-from seaway.domain.runtime import FETCHER, SEAWAY_FILES, WORKDIR, Run
+from seaway.domain.runtime import FETCHER, PROGRAM, SEAWAY_FILES, WORKDIR, PortProtocol, Run
 
 VOLCANO_SCHEDULER = "volcano"
 
@@ -287,10 +287,14 @@ def variables(run: Run, env: tuple[tuple[str, str], ...] = ()) -> list[dict[str,
     return [*({"name": name, "value": value} for name, value in plain.items()), *own]
 
 
-def container_ports(run: Run) -> list[dict[str, Any]]:
+def container_ports(spec: JobSpec, container: str) -> list[dict[str, Any]]:
     """Return the ports of a container. The NetworkPolicy of the namespace opens them by their names."""
-    ports = enumerate(dict.fromkeys(run.ports))
-    return [{"name": port_name(index), "containerPort": port} for index, port in ports]
+    return [
+        {"name": port_name(index), "containerPort": each.number}
+        | ({} if each.protocol is PortProtocol.TCP else {"protocol": each.protocol.value})
+        for index, each in enumerate(spec.ports)
+        if each.container == container
+    ]
 
 
 def more_containers(context: Context, field: str) -> list[dict[str, Any]]:
@@ -326,6 +330,7 @@ def more_containers(context: Context, field: str) -> list[dict[str, Any]]:
         written = {
             "command": list(each.run.command),
             "args": list(each.run.args),
+            "ports": container_ports(spec, each.name),
             "volumeMounts": mounts(spec),
             "resources": resources(request, None),
         }
@@ -347,7 +352,7 @@ def _container(context: Context, pod: Pod, tied: PinnedFields) -> dict[str, Any]
         container["args"] = list(args)
     if env := variables(run, (*pod.env, *tied.env)):
         container["env"] = env
-    ports = container_ports(run) if pod.ports else []
+    ports = container_ports(context.spec, PROGRAM) if pod.ports else []
     if pod.rank_0_port and context.deployment.ranks:
         ports.append({"name": RANK_0, "containerPort": pod.rank_0_port})
     if ports:

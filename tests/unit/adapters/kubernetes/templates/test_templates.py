@@ -38,7 +38,17 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules, ResourceRequest
 from seaway.domain.job_spec import Expose, JobSpec, ServiceType
 from seaway.domain.node import Toleration
-from seaway.domain.runtime import Container, LimitWarning, RestartPolicy, Run, Runtime, Volume, VolumeKind
+from seaway.domain.runtime import (
+    Container,
+    ContainerPort,
+    LimitWarning,
+    PortProtocol,
+    RestartPolicy,
+    Run,
+    Runtime,
+    Volume,
+    VolumeKind,
+)
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import container, deployment, env, many, one, options, share
 from tests.unit.adapters.kubernetes.templates.schemas import validate
@@ -445,6 +455,26 @@ def test_ports_make_a_service() -> None:
     for workload in many(manifests, "Deployment"):
         assert service["spec"]["selector"].items() <= workload["spec"]["template"]["metadata"]["labels"].items()
     assert not many(render(deployment(run=Run("image:1")), options()), "Service")
+
+
+def test_ports_of_all_containers_are_those_of_the_service() -> None:
+    """Containers beside the program have their ports, with names that the NetworkPolicy opens."""
+    more = (
+        Container("log", Run(), 100, 64, ports=(ContainerPort(9100, "metrics", container="log"),)),
+        Container("dns", Run(), 100, 64, ports=(ContainerPort(53, protocol=PortProtocol.UDP, container="dns"),)),
+    )
+    made = deployment("deployment", run=replace(sample.RUN, ports=(80,)), runtime=Runtime(containers=more))
+    manifests = render(made, options())
+    assert [(each["port"], each["protocol"]) for each in one(manifests, "Service").body["spec"]["ports"]] == [
+        (80, "TCP"), (9100, "TCP"), (53, "UDP"),
+    ]  # fmt: skip
+    for workload in many(manifests, "Deployment"):
+        containers = workload["spec"]["template"]["spec"]["containers"]
+        assert [each["ports"] for each in containers] == [
+            [{"name": "port-0", "containerPort": 80}],
+            [{"name": "port-1", "containerPort": 9100}],
+            [{"name": "port-2", "containerPort": 53, "protocol": "UDP"}],
+        ]
 
 
 def test_a_service_keeps_its_name_in_all_attempts() -> None:
