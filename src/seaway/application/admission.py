@@ -16,12 +16,14 @@ from seaway.domain.amounts import (
     JOBS,
     MODEL_PREFIX,
     Amounts,
+    capacity_of,
     counts_in,
     exceeded,
     figure_text,
     model_resource,
     requested_amounts,
     resource_text,
+    total_of,
 )
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.deployment import ADDRESS
@@ -32,7 +34,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.notifications import Notify
-from seaway.domain.queues import path_of
+from seaway.domain.queues import Queue, path_of
 from seaway.domain.reasons import Reason, also, either
 from seaway.domain.runtime import secrets_of
 from seaway.scheduling.engine import decide, trial_placements
@@ -47,7 +49,7 @@ from seaway.scheduling.explain import (
 )
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
-from seaway.scheduling.queueing.tree import quota_key
+from seaway.scheduling.queueing.tree import QueueTree, quota_key
 from seaway.scheduling.shortage import fits, most
 from seaway.scheduling.snapshot.encode import NO_LIMIT_MBPS, model_allowed
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -84,6 +86,8 @@ class Admission:
         self._empty: Snapshot | None = None
         self._models: set[str] | None = None  # of the fleet, once all clusters have reported
         self._unreported: Mapping[str, Set[str]] = {}  # GPU models that jobs hold in clusters without a report
+        self._capacities: dict[str, Amounts] = {}  # by cluster
+        self._lending: tuple[Sequence[Queue], QueueTree] = (), QueueTree()
         self._gateways: frozenset[str] = frozenset()
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
@@ -172,6 +176,7 @@ class Admission:
         else:
             problems += queue.forbidden(spec.demand.nodes)
             problems += self._beyond_limits(spec, names)
+            problems += self._beyond_lending(spec, names)
         templates = self._templates.purposes()
         if spec.template not in templates:
             problems.append(_unknown("template", spec.template, templates))
@@ -237,6 +242,25 @@ class Admission:
                     )
                 yield RejectedError(said, where=where)
 
+    def _beyond_lending(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
+        """Yield the error of a job that could never start beside what other queues keep for their own jobs."""
+        queues, pool = tuple(names.queues.values()), names.clusters_of(spec.queue)
+        if self._lending[0] != queues:
+            self._lending = queues, QueueTree(queues)
+        tree = self._lending[1]
+        if self._models is None or not tree.keeps_any:  # a cluster is not known yet
+            return
+        capacity = total_of(each for name, each in self._capacities.items() if not pool or name in pool)
+        requested = requested_amounts(spec.demand, 1 if spec.starts_in_part else spec.replicas)
+        if hit := tree.beyond_lending(spec.queue, requested, capacity):
+            figures = {
+                "asked": figure_text(hit.resource, hit.requested),
+                "queue": spec.queue,
+                "most": resource_text(hit.resource, max(0, hit.limit)),
+                "kept": figure_text(hit.resource, hit.reserved),
+            }
+            yield RejectedError(Reason("beyond_lending", **figures), where="queue")
+
     def _look(self) -> None:
         """Update the cached data if the fleet changed."""
         fleet = self._controller.live.fleet
@@ -251,6 +275,7 @@ class Admission:
             self._unreported = self._models_in({each.name for each in fleet.clusters.values() if not each.cluster})
             devices = None if self._unreported or self._empty is None else self._empty.devices
             self._models = None if devices is None else {each.model for each in devices}
+            self._capacities = {each.name: capacity_of(each) for each in reported.clusters}
             self._verdicts.clear()
             self._make = fleet.make
 

@@ -252,6 +252,10 @@ ERRORS: Mapping[str, str] = {
     "another_queue": "another queue",
     "beyond_limit": "the job requests {asked}, but {holder} has a limit of {most}",
     "beyond_limit_used": "the job requests {asked}, but {holder} has a limit of {most}, of which {left} is left",
+    "beyond_lending": (
+        "the job requests {asked}, but queue {queue!r} can get {most} at most, since other queues do not lend {kept} of"
+        " their guarantees"
+    ),
     "one_cluster_allowed": "needs a second cluster, but placement.clusters has only {cluster!r}",
     "one_cluster_in_pool": "needs a second cluster, but the pool of its queue has only {cluster!r}",
     "each_user_of": "each user of {holder}",

@@ -351,7 +351,10 @@ class DryRuns:
             soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
             if retained.starts_ns:
                 held = reasons.Reason("free_in", what=held, soon=soon_s)
-            return "reserved", {"where": where, "soon_s": soon_s}, reasons.Reason("waits_first", what=held, why=said)
+            others = explanation.refusals if explanation else ()
+            names_others = short or any(each.code.startswith("reserved_") for each in others)  # elsewhere
+            said = reasons.Reason("waits_first", what=held, **({} if names_others else {"why": said}))
+            return "reserved", {"where": where, "soon_s": soon_s}, said
         said = reasons.also(said, refusals.reported())
         if explanation is None:
             return "gateway_unknown", {"gateway": gateway}, reasons.Reason("waits", why=said)

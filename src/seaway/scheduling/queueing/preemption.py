@@ -278,6 +278,33 @@ def displaces_by_priority(waiting: Queue, *, within: bool) -> bool:
     return waiting.preemption is Preemption.PREEMPT_LOWER_PRIORITY and (within or waiting.preempts is Preempts.ALL)
 
 
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A queue with running jobs, as a waiting job of some queue meets it.
+
+    Attributes
+    ----------
+    mine, theirs
+        The two children of the lowest common ancestor; equal in the same queue.
+    guaranteed
+        The queue and its ancestors up to `theirs` that have a guarantee.
+    lends
+        Whether replicas of its elastic jobs leave for any waiting job.
+    by_priority
+        Whether a job of a higher priority displaces its jobs.
+    reclaim
+        Other jobs of it that may be displaced.
+    """
+
+    node: QueueNode
+    mine: QueueNode
+    theirs: QueueNode
+    guaranteed: Sequence[QueueNode]
+    lends: bool
+    by_priority: bool
+    reclaim: Reclaim
+
+
 class DisplacementRules:
     """Rules of the queues for the victims of one waiting job, with the use that is left while jobs are removed.
 
@@ -317,6 +344,7 @@ class DisplacementRules:
         self._spared = spared
         kinds = frozenset(map(kind_of, requested))
         self.lacks: Callable[[Candidate], frozenset[str]] = lambda _: kinds
+        self._others: dict[str, _Other] = {}
         self._removed: set[Key] = set()
         self._shrunk: dict[Key, dict[str, int]] = {}  # amounts of the removed replicas of elastic jobs
         self._lower: defaultdict[str, dict[int, dict[str, int]]] = defaultdict(dict)
@@ -362,11 +390,25 @@ class DisplacementRules:
 
     def reaches_by_priority(self, victim: Candidate) -> bool:
         """Report whether the waiting job may displace a running one by its priority, unless a guarantee protects it."""
-        queue, other = self.tree.node(self.owner.queue), self.tree.node(victim.owner.queue)
-        if victim.priority >= self.priority or not displaces_by_priority(queue.queue, within=other is queue):
-            return False
-        mine, theirs = below_common_ancestor(queue, other)
-        return theirs.queue.priority <= mine.queue.priority
+        return victim.priority < self.priority and self._other(victim.owner.queue).by_priority
+
+    def _other(self, name: str) -> _Other:
+        """Return a queue with running jobs. The queues do not change while the rules are in use."""
+        if known := self._others.get(name):
+            return known
+        queue, node = self.tree.node(self.owner.queue), self.tree.node(name)
+        mine, theirs = below_common_ancestor(queue, node)
+        path = node.path[: node.path.index(theirs) + 1]
+        known = self._others[name] = _Other(
+            node,
+            mine,
+            theirs,
+            tuple(each for each in path if each.guarantee),
+            node.queue.elastic is Elastic.LEND,
+            displaces_by_priority(queue.queue, within=node is queue) and theirs.queue.priority <= mine.queue.priority,
+            queue.queue.reclaim if node is not queue and queue.queue.pool == node.queue.pool else Reclaim.NEVER,
+        )
+        return known
 
     def allow_all(self, victims: Iterable[Candidate], requested: Amounts | None = None) -> bool:
         """Report whether each of some removed jobs and replicas may be the last one, as `allow` does."""
@@ -409,37 +451,54 @@ class DisplacementRules:
         requested
             Amounts that the waiting job gets, if they are known.
         """
-        tree, requested = self.tree, self.requested if requested is None else requested
-        queue, other = tree.node(self.owner.queue), tree.node(victim.owner.queue)
-        if is_lent(victim, other.queue):
+        requested = self.requested if requested is None else requested
+        other = self._other(victim.owner.queue)
+        if victim.whole is not None and other.lends:
             return True
-        by_priority = self.reaches_by_priority(victim)
-        if other is queue:
+        by_priority = other.by_priority and victim.priority < self.priority
+        if other.mine is other.theirs or not (by_priority or other.reclaim is not Reclaim.NEVER):
             return by_priority
-        reclaim = queue.queue.reclaim if queue.queue.pool == other.queue.pool else Reclaim.NEVER
-        if not by_priority and reclaim is Reclaim.NEVER:
-            return False
-        mine, theirs = below_common_ancestor(queue, other)
-        lower = partial(self._held_by_lower, other.key, victim.priority)
-        path, kinds = other.path[: other.path.index(theirs) + 1], frozenset(map(kind_of, victim.amounts))
-        guaranteed = NO_KINDS.union(*(each.protected(victim.amounts, lower) for each in path))
-
-        def takes(entitled: frozenset[str], *, whole: bool = True) -> bool:
-            if not guaranteed and whole:
-                return True
-            return victim.key[0] not in self._spared and bool((entitled & kinds & self.lacks(victim)) - guaranteed)
-
-        if by_priority and takes(_BY_GPUS):
+        lower = partial(self._held_by_lower, other.node.key, victim.priority)
+        guaranteed = NO_KINDS.union(*[each.protected(victim.amounts, lower) for each in other.guaranteed])
+        if by_priority and (not guaranteed or self._takes(victim, _BY_GPUS, guaranteed)):
             return True
-        entitled = mine.entitled(requested) if reclaim is not Reclaim.NEVER else NO_KINDS
-        if entitled and takes(entitled, whole=mine.guarantees(requested)):
+        return other.reclaim is not Reclaim.NEVER and self._reclaims(victim, other, requested, guaranteed, lower)
+
+    def _takes(self, victim: Candidate, kinds: frozenset[str], guaranteed: frozenset[str]) -> bool:
+        """Report whether a running job can be displaced for some kinds of resources though others are guaranteed."""
+        if victim.key[0] in self._spared:
+            return False
+        return bool((kinds & self.lacks(victim)).intersection(map(kind_of, victim.amounts)) - guaranteed)
+
+    def _reclaims(
+        self,
+        victim: Candidate,
+        other: _Other,
+        requested: Amounts,
+        guaranteed: frozenset[str],
+        lower: Callable[[], Amounts],
+    ) -> bool:
+        """Report whether `Queue.reclaim` allows a victim of another queue.
+
+        Parameters
+        ----------
+        guaranteed
+            Kinds of resources of the victim that are guaranteed to its queue.
+        lower
+            Return the amounts of jobs of its queue with a lower priority.
+        """
+        mine, theirs = other.mine, other.theirs
+        if not guaranteed and mine.guarantees(requested):
+            return True
+        if self._takes(victim, mine.entitled(requested), guaranteed):
             return True
         return (
-            reclaim is Reclaim.FAIR_SHARE
-            and takes(_BY_GPUS)
+            other.reclaim is Reclaim.FAIR_SHARE
             and victim.key[0] not in self._spared
+            and (not guaranteed or self._takes(victim, _BY_GPUS, guaranteed))
             and _weighted(mine, requested) < _weighted(theirs)
-            and _level(mine, self._held_by_lower(queue.key, self.priority)) < _level(theirs, lower(), victim.amounts)
+            and _level(mine, self._held_by_lower(self.owner.queue, self.priority))
+            < _level(theirs, lower(), victim.amounts)
         )
 
 

@@ -494,7 +494,7 @@ class _Holders:
     quotas
         Tenant and user, as far as they have a quota in the pool.
     limits
-        Queues and quotas with a limit, from the queue to the root first.
+        Quotas and queues with a limit: the tenant and the user, then from the queue to the root.
     model_limits
         Those that limit single models.
     pool
@@ -767,7 +767,7 @@ class QueueTree:
                 quotas.append(self._quota(tenant, quota, node.queue.pool))
             if tenant and quota and quota.user_limit and owner.user:
                 quotas.append(self._quota(tenant, quota, node.queue.pool, owner.user))
-            limits = tuple(each for each in (*node.path, *quotas) if each.limit)
+            limits = tuple(each for each in (*quotas, *node.path) if each.limit)
             by_model = tuple(each for each in limits if any(name.startswith(MODEL_PREFIX) for name in each.limit))
             lenders = tuple(self._lenders[each.key] for each in node.path if each.key in self._lenders)
             pool = self._pools.get(node.queue.pool)
@@ -982,7 +982,8 @@ class QueueTree:
     def hit(self, owner: Owner, amounts: Amounts, job: str = "") -> LimitHit | None:
         """Return the first limit without room for amounts; None if all have room.
 
-        The limits are those of the queue and its ancestors, then those of the tenant and the user.
+        The limits are those of the tenant and the user, then those of the queue and its ancestors. So reasons name the
+        limit that displaced jobs of others could not mend.
 
         Parameters
         ----------
@@ -1013,6 +1014,36 @@ class QueueTree:
                 claimed = self._claimed(pool, resource, job) if at == LATER else 0
                 if reserved and most and held + claimed + requested > most - reserved:
                     return LimitHit(pool, resource, held, most - reserved, requested, max(0, claimed))
+        return None
+
+    @property
+    def keeps_any(self) -> bool:
+        """True if a queue keeps a part of its guarantee for its own jobs."""
+        self._build()
+        return bool(self._pools)
+
+    def beyond_lending(self, queue: str, requested: Amounts, capacity: Amounts) -> LimitHit | None:
+        """Return what leaves no room for a job of a queue even if nothing ran, since other queues keep their own.
+
+        None if there is room.
+
+        Parameters
+        ----------
+        capacity
+            Amounts of all clusters of the pool.
+        """
+        node = self.node(queue)
+        pool = self._pools.get(node.queue.pool)
+        if pool is None:
+            return None
+        path, lenders = {each.key for each in node.path}, list(self._lenders.values())
+        for name in requested.keys() & capacity.keys():
+            kept = 0
+            for each in lenders:
+                outer = each.above is pool or (isinstance(each.above, _Lender) and each.above.queue.key in path)
+                kept += each.unlent.get(name, 0) * (outer - (each.queue.key in path))
+            if kept and requested[name] > capacity[name] - kept:
+                return LimitHit(pool, name, 0, capacity[name] - kept, requested[name], kept)
         return None
 
     def model_hits(

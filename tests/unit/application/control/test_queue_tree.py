@@ -382,3 +382,61 @@ def test_a_waiting_job_gains_priority_with_its_age() -> None:
         made.plane.run(20)
         waited_s += 20
     assert 500 <= waited_s <= 600
+
+
+@pytest.mark.parametrize(
+    ("queue", "replicas", "unlent"),
+    [("y", 3, 0), ("y", 4, 3), ("z", 5, 0), ("z", 6, 1), ("x1", 3, 0), ("x1", 4, 3), ("x2", 4, 0), ("x2", 5, 2)],
+)
+def test_a_gang_beyond_the_room_that_others_lend_is_refused(queue: str, replicas: int, unlent: int) -> None:
+    """Queues that keep a part of their guarantees leave only the rest to others, even if nothing runs."""
+    made = with_queues(
+        gpus(6),
+        Queue("y"),
+        Queue("z", guarantee={"gpus": 3000}, lending_limit={"gpus": 1000}),
+        Queue("top"),
+        Queue("x1", parent="top"),
+        Queue("x2", parent="top", guarantee={"gpus": 1000}, lending_limit={"gpus": 0}),
+    )
+    made.plane.settle()
+    gang = spec(queue=queue, replicas=replicas, gang=True)
+    if not unlent:
+        made.plane.admission.admit(gang)
+        assert running(made, made.plane.submit(gang)) == [True]
+        return
+    said = f"queue '{queue}' can get {6 - unlent} gpus at most, since other queues do not lend {unlent}"
+    with pytest.raises(RejectedError, match=said):
+        made.plane.admission.admit(gang)
+
+
+def test_a_reason_names_the_limit_of_the_tenant_before_that_of_a_queue() -> None:
+    """A job at the limits of its tenant and of the parent queue waits for its tenant: room in the queue is no use."""
+    made = with_queues(gpus(4), Queue("r", limit={"gpus": 2000}), Queue("x", parent="r"))
+    tenant = Tenant("a", quotas={"default": Quota(limit={"gpus": 1000})})
+    made.plane.writer.commit([Change(put=[tenant])])
+    own = made.submit(queue="x", tenant="a")
+    made.submit(queue="x")
+    made.plane.run(5)
+    waits = made.submit(queue="x", tenant="a")
+    made.plane.run(5)
+    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
+    assert made.state(own) == "running"
+    assert (reason.code, made.job(waits).reason) == (
+        "tenant_quota",
+        "tenant 'a' in pool 'default' holds 1 of its limit of 1 gpus",
+    )
+
+
+def test_a_reason_names_one_reservation() -> None:
+    """The first job of a queue has a place, so its reason names no capacity that is reserved for others elsewhere."""
+    parts = fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")])
+    made = with_queues(parts, Queue("x"), Queue("y"))
+    for name in ("alpha", "beta"):
+        made.submit(queue="x", clusters={name}, expected_duration_s=600)
+    made.plane.run(5)
+    firsts = [made.submit(queue=queue, gpus=2, expected_duration_s=3600) for queue in "xy"]
+    made.plane.run(5)
+    said = [DryRuns(made.plane.controller).reason(made.job(each), None).message for each in firsts]
+    both = [each for each in said if "is reserved for it" in each]
+    assert both
+    assert not [each for each in both if "reserved for job" in each or "another tenant" in each]

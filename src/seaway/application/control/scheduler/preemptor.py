@@ -69,7 +69,7 @@ MAX_NAMED = 3
 ALL_AGAIN_NS = AGAIN_NS // 2
 """Time after which all jobs that are set aside may ask again."""
 
-MAX_ASKING = 256
+MAX_AT_ONCE = 256
 """Maximum number of these that ask in a cycle."""
 
 DEFAULT_GRACE_S = 30
@@ -228,8 +228,8 @@ class Preemptor:
             return []  # jobs that were set aside earlier may fit now
         if self._aside is None and now_ns >= self._all_again_ns:
             self._aside, self._all_again_ns = state.waiting.set_aside(), now_ns + ALL_AGAIN_NS
-        found = list(islice(self._aside, MAX_ASKING)) if self._aside else []
-        self._aside = self._aside if len(found) == MAX_ASKING else None
+        found = list(islice(self._aside, MAX_AT_ONCE)) if self._aside else []
+        self._aside = self._aside if len(found) == MAX_AT_ONCE else None
         return found
 
     def _may_ask(self, entry: Entry) -> bool:
