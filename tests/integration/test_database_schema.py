@@ -21,6 +21,7 @@ from sqlalchemy import Connection, Engine, event
 from seaway.adapters import sqlalchemy as database
 from seaway.adapters.sqlalchemy import codec, maintenance, schema
 from seaway.adapters.sqlalchemy import statements as job_queries
+from seaway.adapters.sqlalchemy.backups import back_up_before
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change, Record
@@ -92,6 +93,29 @@ def test_migrations_keep_what_is_stored(url: str) -> None:
     assert database.migrate(url) == "0001"
     store = database.open_store(url)
     assert list(store.pending_commands()) == [PendingCommand(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_older_tables_have_a_backup_before_their_migration(url: str, tmp_path: Path) -> None:
+    """The backup has what the older tables have, it can be restored, and newest or missing tables need none."""
+    assert back_up_before(url, tmp_path, 10**9) is None
+    with pytest.raises(RejectedError, match="has no tables"):
+        database.backup(url, tmp_path / "none.backup", 1)
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0009")
+        connection.exec_driver_sql("INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
+    engines.dispose()
+    file = back_up_before(url, tmp_path / "backups", 10**9)
+    assert file == tmp_path / "backups" / f"before-{schema.NEWEST}-from-0009-1.backup"
+    database.migrate(url)
+    assert back_up_before(url, tmp_path, 10**9) is None
+    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
+    store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
+    assert [each for each in store.queues() if each.name == "q"] == [Queue("q", policy="fgd", description="old")]
     store.close()
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delete, func, select, update
+from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delete, func, inspect, select, update
 
 from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows, require_room
 from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
-from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, revision
+from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, require_known, revision
 from seaway.adapters.sqlalchemy.statements import MOST, statement_writer
 from seaway.adapters.sqlalchemy.tables import (
     LEASE,
@@ -24,6 +24,7 @@ from seaway.adapters.sqlalchemy.tables import (
     WORKDIR_PARTS,
     WORKDIRS,
 )
+from seaway.application.records import NS_PER_S
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
@@ -70,6 +71,8 @@ class Restored:
 def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) -> dict[str, int]:
     """Write a consistent snapshot of a database to a file, without blocking other processes.
 
+    The tables may be of an older version, so that a migration can have a backup before it.
+
     Parameters
     ----------
     url
@@ -89,19 +92,20 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
     Raises
     ------
     RejectedError
-        When the schema version differs from this Seaway's, the disk has no room, or the file cannot be written.
+        When the schema version is newer than this Seaway's, the disk has no room, or the file cannot be written.
     UnavailableError
         When the database does not answer.
     """
     engines = open_engines(url)
     try:
         with answering(), snapshot(engines) as connection:
-            state = revision(connection)
-            if state != NEWEST:
-                raise RejectedError(f"its tables are at state {state or 'none'!r}, not {NEWEST}: run seaway db migrate")
-            require_room(file.absolute().parent, _size(connection) // SMALLER)
+            state = require_known(revision(connection))
+            if not state:
+                raise RejectedError("it has no tables: start a server once, or run seaway db migrate")
+            tables = TABLES if state == NEWEST else _older_tables(connection)
+            require_room(file.absolute().parent, _size(connection, tables) // SMALLER)
             header = Header(state, now_ns, connection.dialect.name)
-            return _write(connection, file, header, progress or _quiet)
+            return _write(connection, file, header, tables, progress or _quiet)
     except OSError as error:
         raise RejectedError(f"cannot be written: {error.strerror or error}", where=str(file)) from error
     finally:
@@ -158,20 +162,59 @@ def restore(
         engines.dispose()
 
 
-def _size(connection: Connection) -> int:
+def back_up_before(url: str, folder: Path, now_ns: int) -> Path | None:
+    """Write a backup of a database whose tables are older than this Seaway; return its path, and None without one.
+
+    Scheduled backups do not remove it.
+
+    Raises
+    ------
+    RejectedError
+        As `backup` does.
+    UnavailableError
+        When the database does not answer.
+    """
+    engines = open_engines(url)
+    try:
+        with answering(), engines.read.connect() as connection:
+            state = revision(connection)
+    finally:
+        engines.dispose()
+    if state in ("", NEWEST):
+        return None
+    require_known(state)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / f"before-{NEWEST}-from-{state}-{now_ns // NS_PER_S}.backup"
+    backup(url, file, now_ns)
+    return file
+
+
+def _older_tables(connection: Connection) -> dict[str, Table]:
+    """Return the tables of an older version, with the columns that they have."""
+    there = MetaData()
+    names = set(inspect(connection).get_table_names())
+    there.reflect(connection, only=[name for name in TABLES if name in names])
+    return {name: there.tables[name] for name in TABLES if name in there.tables}
+
+
+def _size(connection: Connection, tables: Mapping[str, Table]) -> int:
     """Return the approximate size of a database without archives, in bytes."""
-    archives = int(connection.execute(select(func.sum(WORKDIRS.c.size_bytes))).scalar() or 0)
+    has_archives = tables is TABLES or inspect(connection).has_table(WORKDIRS.name)
+    total = select(func.sum(WORKDIRS.c.size_bytes))
+    archives = int(connection.execute(total).scalar() or 0) if has_archives else 0
     return max(0, int(connection.exec_driver_sql(SIZES[connection.dialect.name]).scalar() or 0) - archives * 4 // 3)
 
 
-def _write(connection: Connection, file: Path, header: Header, progress: Progress) -> dict[str, int]:
+def _write(
+    connection: Connection, file: Path, header: Header, tables: Mapping[str, Table], progress: Progress
+) -> dict[str, int]:
     rows = {
-        name: connection.execute(select(func.count()).select_from(table)).scalar_one() for name, table in TABLES.items()
+        name: connection.execute(select(func.count()).select_from(table)).scalar_one() for name, table in tables.items()
     }
     total = sum(rows.values())
     done = 0
     with BackupWriter(file, header) as writer:
-        for name, table in TABLES.items():
+        for name, table in tables.items():
 
             def counted(table: Table = table) -> Iterator[Sequence[Any]]:
                 nonlocal done

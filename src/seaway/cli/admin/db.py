@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
-from seaway.client.config import data_folder, found_by_commands
+from seaway.client.config import TOKEN_FILE, data_folder, found_by_commands
 
 app = typer.Typer(
     help="Manage the database: prune, back up, restore, check, migrate, create an admin token.",
@@ -114,9 +115,11 @@ def restore(
     """
     from seaway.adapters.sqlalchemy.backups import restore as read
 
-    url = database or f"sqlite:///{(data or data_folder()).absolute() / 'seaway.db'}"
+    folder = (data or data_folder()).absolute()
+    url = database or f"sqlite:///{folder / 'seaway.db'}"
+    create = f"seaway db new-admin-token{f' --data {quote(str(data))}' if data else ''}"
     if not database:
-        (data or data_folder()).mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with progress_bar("Restoring") as progress:
         restored = read(url, file, force=force, revoke_ns=time.time_ns() if revoke_tokens else None, progress=progress)
     typer.echo(f"{sum(restored.rows.values()):,} rows of {len(restored.rows)} tables are restored.")
@@ -127,8 +130,10 @@ def restore(
         more = f" and {len(restored.holding) - MAX_NAMED:,} more" if len(restored.holding) > MAX_NAMED else ""
         typer.echo(f"Valid tokens: {named}{more}.")
         typer.echo("Were some revoked elsewhere since? seaway token delete ID, or restore again with --revoke-tokens.")
+        if not (folder / TOKEN_FILE).exists():
+            typer.echo(f"None of them is in {folder}. Sign in with one (seaway login), or before the start: {create}")
     elif restored.rows.get("tokens"):
-        typer.echo("No token is valid. Create one for an admin: seaway db new-admin-token")
+        typer.echo(f"No token is valid. Create one for an admin: {create}")
 
 
 @app.command()
@@ -147,11 +152,14 @@ def check(database: Database = None, data: Data = None) -> None:
 
 @app.command()
 def migrate(database: Database = None, data: Data = None) -> None:
-    """Migrate the tables to this version of Seaway. `seaway up` does this automatically."""
+    """Migrate the tables to this version of Seaway, after a backup. `seaway up` does both automatically."""
+    from seaway.adapters.sqlalchemy.backups import back_up_before
     from seaway.adapters.sqlalchemy.schema import current
     from seaway.adapters.sqlalchemy.schema import migrate as bring_up
 
     url = url_of(database, data)
+    if file := back_up_before(url, (data or data_folder()) / "backups", time.time_ns()):
+        typer.echo(f"A backup from before the migration is {file}.")
     before = bring_up(url)
     now = current(url)
     typer.echo(

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from rich.console import Console
 
 from seaway.adapters.log_files import LogFiles
-from seaway.adapters.sqlalchemy.backups import backup
+from seaway.adapters.sqlalchemy.backups import back_up_before, backup
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
@@ -208,6 +208,8 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     loading.start()
     clock = SystemClock()
     url = settings.database.url or folder.database_url
+    if before := back_up_before(url, folder.backups, clock.now_ns()):
+        log.warning("the tables are of an older version; a backup from before their migration is %s", before)
     store = open_store(url)
     workdirs, delivery = make_workdirs(settings.workdirs, settings.server.public_url, store, clock)
     clusters = make_clusters(
@@ -318,6 +320,11 @@ def _print_welcome(plane: ControlPlane, folder: DataFolder, url: str, *, first: 
     console.print(f"Data in {folder.path}; the API is described at {url}/docs")
     if first:
         console.print(f"A first admin token is in {folder.admin_token}{found_by_commands(folder.path)}")
+    elif not plane.settings.server.no_auth and not folder.admin_token.exists():
+        console.print(
+            "No admin token is in the data folder. Sign in with a token of yours (seaway login), or stop the server "
+            "and run seaway db new-admin-token"
+        )
     if plane.settings.server.no_auth:
         console.print("[bold red]--no-auth: everybody who reaches this port is an admin.[/bold red]")
     console.print(f"Try: [bold]{HELLO}[/bold]    Stop with Ctrl-C.")
