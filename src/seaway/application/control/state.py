@@ -5,6 +5,7 @@ It changes only by stored changes of the loop and of users, in the order of stor
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ from seaway.application.records import (
 )
 from seaway.application.transitions import AWAITS_VICTIMS, stopped
 from seaway.application.views import ClusterState
-from seaway.domain.amounts import Amounts, capacity_of, total_of
+from seaway.domain.amounts import MODEL_PREFIX, Amounts, capacity_of, total_of
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
@@ -50,6 +51,8 @@ from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
+
+log = logging.getLogger(__name__)
 
 NS_PER_S = 1_000_000_000
 
@@ -238,6 +241,7 @@ class ControlState:
         self.history.clear()
         self.elastic_work.clear()
         self._capacity_of = -1
+        self._weights_without_effect: set[str] = set()
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
         self.deadlines = Deadlines(self.clock)
         self.awaiting_victims: set[str] = set()
@@ -739,6 +743,15 @@ class ControlState:
         if self._capacity_of != self.fleet.make:
             self._capacity_of = self.fleet.make
             self.tree.set_capacities(capacities(self.pools.values(), self.fleet.clusters.values()))
+            if all(each.cluster for each in self.fleet.clusters.values()):
+                self._warn_of_weights()
+
+    def _warn_of_weights(self) -> None:
+        """Log each weight of a model of which the fleet has no GPU, once."""
+        without = {name for name in self.tree.gpu_weights if not self.tree.has_model(name)}
+        for name in sorted(without - self._weights_without_effect):
+            log.warning("gpu_weights: no GPU is of the model %r", name.removeprefix(MODEL_PREFIX))
+        self._weights_without_effect = without
 
     def decay_usage(self) -> None:
         """Update the past use in the tree, if it is due."""

@@ -594,6 +594,10 @@ class QueueTree:
             found.update(name.removeprefix(MODEL_PREFIX) for name in known or [resource])
         return frozenset(found)
 
+    def has_model(self, resource: str) -> bool:
+        """Report whether a pool has GPUs that count under the name of a model, given by its resource."""
+        return any(counts_in(name, resource) for name in self._models)
+
     def _find_models(self) -> None:
         self._models = frozenset(name for each in self._capacities.values() for name in each if MODEL_PREFIX in name)
 

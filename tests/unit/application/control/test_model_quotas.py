@@ -146,6 +146,13 @@ def test_weights_of_short_names_weigh_their_products() -> None:
     assert made.plane.controller.live.tree.node("x").share_beyond_guarantee() == pytest.approx(3.5 / total)
 
 
+def test_a_weight_of_a_model_of_no_gpu_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Weights of models that are there are not."""
+    made = with_records(mixed(), Queue("x"), gpu_weights="A100=3, H999=2")
+    made.plane.run(30)
+    assert [each.message for each in caplog.records] == ["gpu_weights: no GPU is of the model 'h999'"]
+
+
 def test_the_most_specific_weight_counts() -> None:
     """A weight of one product goes before that of its family."""
     made = with_records(mixed(), Queue("x"), gpu_weights="A100=3, A100-PCIE-40GB=2")
