@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -97,7 +98,7 @@ def test_a_store_outlives_its_server(server: Server) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server) -> None:
-    """The periodic health check notices the outage and the return, without a failed change."""
+    """The periodic health check notices the outage and the return, and names the host and the cause."""
     store = open_store(server.new_database())
     database_health = DatabaseHealth(store.ping, SystemClock())
     database_health.look()
@@ -105,6 +106,8 @@ def test_a_server_that_is_away_is_noticed_where_nothing_is_stored(server: Server
     server.stop()
     database_health.look()
     assert "database" in database_health.trouble
+    database_health.look()  # a new connection, after the old one broke
+    assert re.search(r"does not answer: .*(127\.0\.0\.1|localhost|/).*(refused|No such file)", database_health.trouble)
     server.start()
     database_health.look()
     assert database_health.trouble == ""

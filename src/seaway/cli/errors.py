@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import typer
 
@@ -50,6 +55,43 @@ def print_error(error: SeawayError) -> None:
         typer.echo(f"error: {other}", err=True)
     if hint := hint_of(error):
         typer.echo(f"hint: {hint}", err=True)
+
+
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+"""Errors of an output that takes no more, such as a file on a full disk."""
+
+
+class UnwritableError(OSError):
+    """An output that takes no more, after something was stored.
+
+    Attributes
+    ----------
+    stored
+        Names and IDs of what was stored.
+    """
+
+    def __init__(self, error: OSError, stored: Sequence[str]) -> None:
+        super().__init__(error.errno, error.strerror)
+        self.stored = stored
+
+
+@contextmanager
+def naming(stored: Sequence[str]) -> Iterator[None]:
+    """Write the result of a command that stored something. An error of the output names what was stored."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        raise UnwritableError(error, stored) from error
+
+
+def exit_unwritable(error: OSError) -> NoReturn:
+    """Report that the output cannot be written, and end without another try to write it."""
+    stored = f"; stored: {', '.join(error.stored)}" if isinstance(error, UnwritableError) else ""
+    with suppress(OSError):
+        sys.stderr.write(f"error: cannot write the output: {error.strerror}{stored}\n")
+        sys.stderr.flush()
+    os._exit(FAILED)  # the interpreter would write the rest of the output again, and fail again
 
 
 def note(text: str) -> None:

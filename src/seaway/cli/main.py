@@ -11,7 +11,7 @@ import typer
 
 from seaway import __version__
 from seaway.cli import exit_interrupted
-from seaway.cli.errors import print_error, show_warnings_plainly, write_encodable
+from seaway.cli.errors import UNWRITABLE, exit_unwritable, print_error, show_warnings_plainly, write_encodable
 from seaway.cli.groups import FLEET, GROUPS, JOBS, SERVER, TRYING, Command, make_top
 from seaway.cli.remote import ServerOptions
 from seaway.domain.errors import SeawayError
@@ -177,9 +177,16 @@ def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
     show_warnings_plainly()
     write_encodable()
     try:
-        app(args=arguments, prog_name=name)
+        try:
+            app(args=arguments, prog_name=name)
+        finally:
+            sys.stdout.flush()  # an error is reported here rather than by the interpreter at its end
     except SeawayError as error:
         from seaway.cli.errors import code_of
 
         print_error(error)
         raise SystemExit(code_of(error)) from None
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        exit_unwritable(error)

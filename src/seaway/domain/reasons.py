@@ -436,6 +436,7 @@ TEXTS: Mapping[str, str] = {
     "database_refuses": "the database does not let Seaway in: check the URL",
     "connection_closed": "the database closed the connection",
     "database_silent": "the database does not answer",
+    "database_silent_why": "the database does not answer: {why}",
     "connections_in_use": "all connections to the database are in use",
     "database_silent_for": "the database has not answered for {waited} s",
     # Explanations.

@@ -83,3 +83,25 @@ def test_what_is_written_to_a_file_is_whole(encoding: dict[str, str], tmp_path: 
         done = subprocess.run(SAYS, stdout=opened, stderr=subprocess.PIPE, check=True, env={**os.environ, **encoding})
     assert file.read_text(encoding="utf-8").splitlines()[-1] == "\u2588 2 up \u8bad\u7ec3"
     assert done.stderr.decode("utf-8") == "\u2013\n"
+
+
+UNWRITABLE = (
+    sys.executable,
+    "-c",
+    "import sys; from seaway.cli import main; from seaway.cli.jobs.submit import print_stored\n"
+    "class App:\n"
+    "    def __call__(self, **_): print_stored([{'name': 'train', 'id': '6dq'}] * 12)\n"
+    "main.run(main.make_app() if sys.argv[1:] else App(), sys.argv[1:], 'seaway')",
+)
+"""Runs a command line, or without one prints what a submit stored."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stored"),
+    [(("--help",), ""), (("policy", "--help"), ""), ((), f"; stored: {', '.join(['train (6dq)'] * 10)}, and 2 more")],
+)
+def test_an_output_that_takes_no_more_is_an_error_of_one_line(arguments: tuple[str, ...], stored: str) -> None:
+    """On a full disk the command says so once, exits with 1, and names what was stored."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*UNWRITABLE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"error: cannot write the output: No space left on device{stored}\n")

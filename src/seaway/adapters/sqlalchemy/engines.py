@@ -188,6 +188,9 @@ MYSQL_AWAY = {
     ),
     **dict.fromkeys((2000, 2002, 2003, 2005, 2006, 2013, 2014, 2026, 2055, 4031), Reason("database_silent")),
 }
+MYSQL_UNREACHABLE = {2002, 2003, 2005}
+"""Errors of connections whose text names the host and the cause."""
+
 MYSQL_UNIQUE = 1062
 
 POSTGRES_AWAY = {
@@ -234,13 +237,23 @@ def away(error: DBAPIError) -> Reason | None:
     driver, code = _cause(error)
     if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
+    if driver == "pymysql" and code in MYSQL_UNREACHABLE:
+        return _silent(error)
     if error.connection_invalidated:
         return Reason("database_silent")
     if driver == "pymysql":
         return MYSQL_AWAY.get(code)
     if not code:  # connection errors have no code
-        return Reason("database_silent") if isinstance(error, OperationalError | InterfaceError) else None
+        return _silent(error) if isinstance(error, OperationalError | InterfaceError) else None
     return next((reason for start, reason in POSTGRES_AWAY.items() if code.startswith(start)), None)
+
+
+def _silent(error: DBAPIError) -> Reason:
+    """Return the reason of a failed connection, with the host and the cause that the driver names."""
+    cause: Any = error.orig
+    said = str(cause.args[-1]) if cause is not None and cause.args else str(cause)
+    first = next(iter(said.strip().splitlines()), "")
+    return Reason("database_silent_why", why=first[:200]) if first else Reason("database_silent")
 
 
 def refuses(error: DBAPIError) -> bool:

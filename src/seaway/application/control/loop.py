@@ -161,10 +161,10 @@ class Controller:
         """Return the reason why no job can be placed; empty if jobs can be placed."""
         if self._writer.superseded:
             return self._writer.superseded
-        if not self.loaded:
-            return "the control loop is still reading the database"
         if trouble := self.database_health.trouble:
             return trouble
+        if not self.loaded:
+            return self._writer.trouble or "the control loop is still reading the database"
         if self._topology.known is None:
             return f"the clusters are not known yet: {self._topology.trouble or 'no cluster has responded'}"
         return ""

@@ -16,7 +16,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from seaway.cli import arguments
-from seaway.cli.errors import FAILED
+from seaway.cli.errors import FAILED, naming
 from seaway.cli.jobs.file import STDIN, is_script, pairs, written_jobs
 from seaway.cli.jobs.workdir import with_archives, without_folders
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console, name_currency
@@ -644,20 +644,33 @@ def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
 def show_stored(stored: list[Body], output: Output) -> None:
     """Print the stored jobs for programs."""
     whole = stored[0] if len(stored) == 1 else stored
-    if output is Output.JSON:
-        typer.echo(as_json(whole))
-    elif output is Output.YAML:
-        typer.echo(as_yaml(whole), nl=False)
-    else:
-        for job in stored:
-            typer.echo(job["id"])
+    with naming(names_of(stored)):
+        if output is Output.JSON:
+            typer.echo(as_json(whole))
+        elif output is Output.YAML:
+            typer.echo(as_yaml(whole), nl=False)
+        else:
+            for job in stored:
+                typer.echo(job["id"])
+
+
+MAX_NAMED = 10
+"""Maximum number of jobs that an error names."""
+
+
+def names_of(stored: list[Body]) -> list[str]:
+    """Return the names and IDs of the first stored jobs, and the number of the others."""
+    more = len(stored) - MAX_NAMED
+    names = [f"{job['name']} ({job['id']})" for job in stored[:MAX_NAMED]]
+    return [*names, f"and {more:,} more"] if more > 0 else names
 
 
 def print_stored(stored: list[Body]) -> None:
     """Print the stored jobs for people, with a command that follows them."""
     out = console()
-    for job in stored:
-        out.print(f"submitted {job['name']} as [bold]{job['id']}[/bold]")
-    if stored:
-        what = f"seaway events -f {stored[0]['id']}" if len(stored) == 1 else "seaway jobs --watch"
-        out.print(f"[dim]follow: {what}[/dim]")
+    with naming(names_of(stored)):
+        for job in stored:
+            out.print(f"submitted {job['name']} as [bold]{job['id']}[/bold]")
+        if stored:
+            what = f"seaway events -f {stored[0]['id']}" if len(stored) == 1 else "seaway jobs --watch"
+            out.print(f"[dim]follow: {what}[/dim]")
