@@ -360,13 +360,16 @@ def helped(made: Scene) -> list[str]:
         amounts = {name: amount * share // len(attempt.remaining) for name, amount in attempt.amounts.items()}
         job = made.job(job_id)
         tree.hold(key, Owner(job.spec.queue, job.spec.tenant, job.submitted_by), amounts)
-    found = []
+    found, scheduler = [], made.plane.controller.scheduler
     for entry in live.waiting.entries():
+        reserved = scheduler.reservations.made() and not scheduler.reservations.may_pass(entry)
+        if live.waiting.is_behind(entry) or (reserved and not scheduler.reservations.own(entry)):
+            continue
         if tree.hit(entry.owner, entry.kind.requested, entry.record.id) or tree.model_hits(
             entry.owner, entry.kind.requested
         ):
             continue
-        profile = made.plane.controller.scheduler.profile(entry.queue)
+        profile = scheduler.profile(entry.queue)
         if decide(snapshot.copy(), JobQueue(snapshot, [entry.job]), profile, dry_run=True).jobs_placed[0]:
             found.append(entry.record.id)
     return found
@@ -388,7 +391,7 @@ def test_no_job_waits_for_room_that_is_lent(seed: int) -> None:
                 name,
                 parent=random.choice(("root", "")),
                 guarantee={"gpus": 1000 * random.randrange(3)},
-                backfill=Backfill.GREEDY,
+                backfill=random.choice((Backfill.GREEDY, Backfill.EASY, Backfill.NONE)),
                 grow_cooldown_s=random.choice((0, 30)),
                 elastic=Elastic.KEEP if name == "c" and random.random() < 0.3 else Elastic.LEND,
             )
