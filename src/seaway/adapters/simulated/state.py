@@ -150,11 +150,12 @@ class ClusterState:
         if record.phase not in LIVE or wanted == before:
             return DONE
         made = record.made
-        added = tuple(each for each in wanted if each.replica not in {one.replica for one in before})
+        had, keeps = ({each.replica for each in placements} for placements in (before, wanted))
+        added = tuple(each for each in wanted if each.replica not in had)
         if why := self.orders.refusal or self.ledger.take(record.key, added, made.cpu_milli, made.memory_mib):
             self.journal.add(Refused(now_ns, *record.key, why))
             return Answer(done=False, refused=True, reason=in_cluster(self.name, why))
-        removed = [each for each in before if each.replica not in {one.replica for one in wanted}]
+        removed = [each for each in before if each.replica not in keeps]
         self.ledger.give_back(record.key, removed, made.cpu_milli, made.memory_mib)
         entry = Resized(now_ns, *record.key, wanted, now_ns + self.orders.start_delay_ns)
         record.resize(entry)
