@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,6 +15,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import NO_DATA, DataSource, Demand, Job
 from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.notifications import Notify
+from seaway.domain.pod import parts_of
 from seaway.domain.reasons import Reason
 from seaway.domain.runtime import (
     NO_PROGRAM,
@@ -303,7 +305,7 @@ class JobSpec:
             raise RejectedError(Reason("receiver_twice", name=twice), where="notify")
         if self.lease_s is not None and self.array:
             raise RejectedError(Reason("lease_of_array"), where="lease")
-        if self.runtime != NO_RUNTIME:
+        if self.runtime != NO_RUNTIME or self.run.pod:
             self._check_runtime()
 
     def _check_runtime(self) -> None:
@@ -343,6 +345,10 @@ class JobSpec:
     def _check_parts(self, name: str, whole: int, figure: str) -> None:
         """Check that the containers beside the program leave it some CPU and memory."""
         left = whole
+        if self.run.pod:
+            left -= parts_of(json.loads(self.run.pod))[figure == "memory_mib"]
+            if left < bool(whole):
+                raise RejectedError(Reason("part_too_large", name=name), where="run.pod.containers")
         for kind in ("init_containers", "containers"):
             for at, each in enumerate(getattr(self.runtime, kind)):
                 where, part = f"{kind}[{at}].{name}", getattr(each, figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.pod import MAX_BYTES, require_pod
 from seaway.domain.reasons import Reason, also
 
 OBJECT_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -37,6 +39,8 @@ class Run:
         TCP ports that the container listens on.
     env_from_secret, env_from_config_map
         Variables with the value of a key of an object, by name: ``OBJECT/KEY``.
+    pod
+        Own fields of the pods, a pod spec of Kubernetes in JSON; empty for none.
     """
 
     image: str = ""
@@ -46,9 +50,14 @@ class Run:
     ports: tuple[int, ...] = ()
     env_from_secret: tuple[tuple[str, str], ...] = ()
     env_from_config_map: tuple[tuple[str, str], ...] = ()
+    pod: str = ""
 
     def __post_init__(self) -> None:
-        """Check the references, and that each variable has one value."""
+        """Check the pod spec, the references, and that each variable has one value."""
+        if self.pod:
+            if len(self.pod) > MAX_BYTES:
+                raise RejectedError(Reason("pod_too_large", most=MAX_BYTES // 1024), where="run.pod")
+            require_pod(json.loads(self.pod), path_problem, RESERVED_NAMES)
         seen = dict.fromkeys((name for name, _ in self.env), "env")
         for field in ("env_from_secret", "env_from_config_map"):
             for name, reference in getattr(self, field):
@@ -103,6 +112,33 @@ _RESERVED = (
 """Paths of the kernel, of the libraries that limit shares of devices, and of Seaway."""
 
 
+def path_problem(path: str) -> str:
+    """Return the reason why no volume may be mounted at a path; empty for none."""
+    try:
+        mount_path(path)
+    except RejectedError as error:
+        return error.message
+    return ""
+
+
+def mount_path(given: str) -> str:
+    """Return the path of a mount as container runtimes normalise it.
+
+    Raises
+    ------
+    RejectedError
+        If it is not absolute, or reserved.
+    """
+    path = posixpath.normpath(f"/{given.lstrip('/')}")
+    if not given.startswith("/") or path == "/" or ".." in given.split("/") or ":" in given:
+        raise RejectedError(Reason("use_absolute_path", value=given), where="path")
+    if reserved := next((each for each in _RESERVED if f"{path}/".startswith(f"{each}/")), ""):
+        hint = Reason("use_shm_size") if reserved == "/dev" else ""
+        said = also(Reason("path_reserved", path=given, reserved=reserved), hint)
+        raise RejectedError(said, where="path")
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Volume:
     """Volume of each replica, mounted in all its containers.
@@ -136,13 +172,7 @@ class Volume:
 
     def __post_init__(self) -> None:
         """Check the paths and names. Paths are normalised as container runtimes do, so that each has one form."""
-        path = posixpath.normpath(f"/{self.path.lstrip('/')}")
-        if not self.path.startswith("/") or path == "/" or ".." in self.path.split("/") or ":" in self.path:
-            raise RejectedError(Reason("use_absolute_path", value=self.path), where="path")
-        if reserved := next((each for each in _RESERVED if f"{path}/".startswith(f"{each}/")), ""):
-            hint = Reason("use_shm_size") if reserved == "/dev" else ""
-            said = also(Reason("path_reserved", path=self.path, reserved=reserved), hint)
-            raise RejectedError(said, where="path")
+        path = mount_path(self.path)
         if self.sub_path.startswith("/") or ".." in self.sub_path.split("/"):
             raise RejectedError(Reason("use_relative_path", value=self.sub_path), where="sub_path")
         object.__setattr__(self, "path", path)

@@ -239,6 +239,21 @@ def _receiver(value: Mapping[str, Any]) -> str:
 
 WARNING = Kind(str, _warning)
 RECEIVERS = Kind(lambda text: [line.strip() for line in text.splitlines() if line.strip()], _receivers)
+
+
+def _mapping(text: str) -> Any:  # noqa: ANN401  # any value of YAML
+    """Read YAML; return the text if it is invalid, so that the check of the job reports it."""
+    try:
+        return read_yaml(text)
+    except RejectedError:
+        return text
+
+
+def _mapping_text(value: Any) -> str:  # noqa: ANN401  # any value of YAML
+    return value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=False).strip()
+
+
+MAPPING = Kind(_mapping, _mapping_text)
 VOLUMES = Kind(_volumes, lambda value: "\n".join(map(_volume, value)))
 PAIRS = Kind(_pairs, lambda value: "\n".join(f"{name}={each}" for name, each in value.items()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -21,6 +22,7 @@ from seaway.domain.network import NO_NEED, NetworkNeed, OnViolation
 from seaway.domain.node import TaintEffect, Toleration
 from seaway.domain.notifications import DEFAULT_OCCASIONS, Notify, Occasion
 from seaway.domain.numbers import whole_number
+from seaway.domain.pod import program_place
 from seaway.domain.reasons import Reason, both
 from seaway.domain.runtime import (
     NO_RUNTIME,
@@ -226,6 +228,11 @@ class RunIn(Incoming):
     """Environment variables with the value of a key of a ConfigMap of the tenant's namespace."""
     ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)] = no_entries()
     """TCP ports on which the program listens."""
+    pod: dict[str, Any] | None = None
+    """Own fields of the pods: a pod spec of Kubernetes. Its container `main`, or else the first, is that of the
+    program. Seaway adds nodes, devices, resources, variables and volumes. Fields that give access to nodes or objects
+    of others are refused.
+    """
 
 
 LONGEST_EXAMPLE = 80
@@ -958,6 +965,8 @@ def _data(given: DataIn) -> DataSource:
 def _run(given: RunIn | ContainerIn) -> Run:
     if not given.model_fields_set:
         return NOTHING
+    if isinstance(given, RunIn) and given.pod:
+        return _run_of_pod(given, given.pod)
     return Run(
         given.image,
         tuple(given.command),
@@ -967,6 +976,41 @@ def _run(given: RunIn | ContainerIn) -> Run:
         tuple(given.env_from_secret.items()),
         tuple(given.env_from_config_map.items()),
     )
+
+
+def _run_of_pod(given: RunIn, pod: dict[str, Any]) -> Run:
+    """Return a program with own fields of its pods, whose container has defaults for image, command and ports."""
+    plain = _run(given.model_copy(update={"pod": None}))
+    Run(pod=_json(pod))  # checks it
+    containers = [dict(each) for each in pod["containers"]]
+    main = containers[program_place(pod)]
+    own = {name: main.pop(name, None) or [] for name in ("image", "command", "args", "ports")}
+    tcp = [each.get("containerPort") for each in own["ports"] if each.get("protocol", "TCP") == "TCP"]
+    program = {
+        "image": plain.image or own["image"] or "",
+        "command": [*plain.command] or own["command"],
+        "args": [*plain.args] or ([] if plain.command else own["args"]),
+        "ports": [*plain.ports, *tcp],
+    }
+    try:
+        filled = RunIn.model_validate(program)
+    except ValueError:
+        raise RejectedError(Reason("pod_program"), where="run.pod.containers") from None
+    return replace(
+        plain,
+        image=filled.image,
+        command=tuple(filled.command),
+        args=tuple(filled.args),
+        ports=tuple(dict.fromkeys(filled.ports)),
+        pod=_json({**pod, "containers": containers}),
+    )
+
+
+def _json(pod: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(pod, option=orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError):
+        raise RejectedError(Reason("pod_not_json"), where="run.pod") from None
 
 
 def _runtime(given: JobIn) -> Runtime:

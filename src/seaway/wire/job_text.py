@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -267,6 +268,7 @@ def _run(run: Run) -> dict[str, Any]:
             "env_from_secret": dict(run.env_from_secret),
             "env_from_config_map": dict(run.env_from_config_map),
             "ports": list(run.ports),
+            "pod": json.loads(run.pod) if run.pod else None,
         }
     )
 

@@ -372,6 +372,24 @@ async def test_a_running_service_tells_its_addresses(rig: Rig) -> None:
         assert not listed.get("endpoints")
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"replicas": 2, "gang": True}, {"array": "0-2"}, {"replicas": {"min": 1, "max": 3}},
+             {"template": "deployment", "standby": "cold"}],
+)  # fmt: skip
+async def test_a_job_has_an_own_pod_spec(rig: Rig, more: dict[str, Any]) -> None:
+    """It is stored, shown and refused by the rules for templates, in gangs, arrays, elastic jobs and services."""
+    pod = {"hostAliases": [{"ip": "10.0.0.9"}], "containers": [{"name": "main", "image": "a:1", "workingDir": "/x"}]}
+    job = await rig.submit(**{"run": {"pod": pod}, **more})
+    assert job["spec"]["run"]["image"] == "a:1"
+    assert job["spec"]["run"]["pod"] == {**pod, "containers": [{"name": "main", "workingDir": "/x"}]}
+    rig.step(3)
+    async with rig.client("user") as client:
+        body = {**JOB, "name": "other", **more, "run": {"pod": {**pod, "hostNetwork": True, "nodeName": "n"}}}
+        refused = await client.post(JOBS, json=body)
+        assert refused.status_code == 422
+        assert {each["field"] for each in refused.json()["errors"]} == {"run.pod.hostNetwork", "run.pod.nodeName"}
+
+
 async def test_the_addresses_of_a_job_name_its_containers(rig: Rig) -> None:
     """Each address has the container that listens, and the name and protocol of its port."""
     ports = [{"name": "metrics", "port": 9100}, {"port": 514, "protocol": "UDP"}]

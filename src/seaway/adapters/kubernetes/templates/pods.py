@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +35,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import Checkpoint, JobSpec
 from seaway.domain.node import Toleration
+from seaway.domain.pod import program_place
 from seaway.domain.reasons import Reason
 from seaway.domain.runtime import FETCHER, PROGRAM, SEAWAY_FILES, WORKDIR, PortProtocol, Run
 
@@ -210,7 +212,35 @@ def pod_template(context: Context, group: Group, pod: Pod, at: Path) -> PodTempl
         found.append({"name": "hosts", "downwardAPI": {"items": [_HOSTFILE]}})
     if found:
         spec["volumes"] = found
+    if context.spec.run.pod:
+        spec = _with_own_fields(json.loads(context.spec.run.pod), spec)
     return PodTemplate({"metadata": metadata, "spec": spec}, tied.pins, tied.claims)
+
+
+def _with_own_fields(own: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the pod spec of a job with the fields of its own pod spec, which Seaway's fields complete."""
+    place = program_place(own)
+    program, *more = spec["containers"]
+    theirs = own["containers"][place]
+    container: dict[str, Any] = {**theirs, **program, "volumeMounts": theirs.get("volumeMounts") or []}
+    _extend(container, "volumeMounts", program.get("volumeMounts", []), "mountPath")
+    given = program.get("env", [])
+    named = {each["name"] for each in given}
+    container["env"] = [*(each for each in theirs.get("env") or () if each["name"] not in named), *given]
+    container["securityContext"] = {**container_security(), **(theirs.get("securityContext") or {})}
+    others = [dict(each) for at, each in enumerate(own["containers"]) if at != place]
+    first = [dict(each) for each in own.get("initContainers") or ()]
+    for each in (*others, *first):
+        _add_variables(each, NO_DEVICES)
+        _add_fields(each, "securityContext", container_security())
+    merged = {**own, **spec, "containers": [{name: value for name, value in container.items() if value}, *others]}
+    merged["securityContext"] = {**spec["securityContext"], **(own.get("securityContext") or {})}
+    merged["initContainers"] = first
+    merged["volumes"] = own.get("volumes") or []
+    _extend(merged, "containers", more, "name")
+    _extend(merged, "initContainers", spec.get("initContainers", []), "name")
+    _extend(merged, "volumes", spec.get("volumes", []), "name")
+    return {name: value for name, value in merged.items() if value not in ([], {})}
 
 
 _HOSTFILE = {"path": "hostfile", "fieldRef": {"fieldPath": f"metadata.annotations['{HOSTFILE}']"}}

@@ -232,6 +232,7 @@ def _lacking(spec: JobSpec, template: Template) -> Iterator[RejectedError]:
         "time_limit_warning": runtime.warning is not None,
         "restart_policy": runtime.restart_policy is not RestartPolicy.NEVER,
         "max_restarts": runtime.max_restarts is not None,
+        "run.pod": bool(spec.run.pod),
     }
     for field in sorted(template.lacks):
         if given[field]:

@@ -6,6 +6,7 @@ that of the tenant.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
+from seaway.domain.pod import parts_of
 from seaway.domain.reasons import Reason
 from seaway.domain.runtime import (
     FETCHER,
@@ -228,10 +230,11 @@ def program_request(spec: JobSpec) -> ResourceRequest:
     """Return the request of the program's container: that of the replica, less the parts of containers beside it."""
     beside = [*spec.runtime.containers, *(each for each in spec.runtime.init_containers if each.sidecar)]
     request = spec.demand.request
+    cpu_milli, memory_mib = parts_of(json.loads(spec.run.pod)) if spec.run.pod else (0, 0)
     return replace(
         request,
-        cpu_milli=request.cpu_milli - sum(each.cpu_milli for each in beside),
-        memory_mib=request.memory_mib - sum(each.memory_mib for each in beside),
+        cpu_milli=request.cpu_milli - sum((each.cpu_milli for each in beside), cpu_milli),
+        memory_mib=request.memory_mib - sum((each.memory_mib for each in beside), memory_mib),
     )
 
 

@@ -16,14 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
-from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDER, used
+from seaway.adapters.kubernetes.templates.placeholders import used
 from seaway.domain.errors import RejectedError
+from seaway.domain.pod_rules import field_problem
 from seaway.wire.yaml import yaml_documents
-
-HOST, HOST_PATH, PRIVILEGED = "host", "host-path", "privileged"
-SERVICE_ACCOUNT, SCHEDULER = "service-account", "scheduler"
-PRIVILEGES = (HOST, HOST_PATH, PRIVILEGED, SERVICE_ACCOUNT, SCHEDULER)
-"""Privileges that an operator may grant to all templates."""
 
 KINDS = frozenset(
     {
@@ -56,34 +52,6 @@ _RIGHTS = frozenset(
 )
 _RIGHTS_KINDS = frozenset({"ServiceAccount", "Secret"})
 
-_FORBIDDEN = {
-    "hostNetwork": HOST,
-    "hostPID": HOST,
-    "hostIPC": HOST,
-    "hostPort": HOST,
-    "hostPath": HOST_PATH,
-    "privileged": PRIVILEGED,
-    "allowPrivilegeEscalation": PRIVILEGED,
-    "procMount": PRIVILEGED,
-    "sysctls": PRIVILEGED,
-    "seLinuxOptions": PRIVILEGED,
-    "windowsOptions": PRIVILEGED,
-    "serviceAccount": SERVICE_ACCOUNT,
-    "serviceAccountName": SERVICE_ACCOUNT,
-    "serviceAccountToken": SERVICE_ACCOUNT,
-    "automountServiceAccountToken": SERVICE_ACCOUNT,
-    "schedulerName": SCHEDULER,
-    "nodeName": "",
-    "externalIPs": "",
-    "resourceClaims": "",
-    "ephemeralContainers": "",
-}
-"""Forbidden fields, with the privilege that allows each field. An empty text means that no privilege allows it."""
-
-_CONNECTIONS = (("httpGet",), ("tcpSocket",))
-"""Connections of nodes to containers. Since Kubernetes 1.34, "baseline" does not allow another host there."""
-
-_PROFILES = frozenset({"seccompProfile", "appArmorProfile"})
 _OWN_DOMAINS = (
     "seaway.io",
     "hami.io",
@@ -101,8 +69,6 @@ _OF_CLUSTERS = frozenset({"ownerReferences", "finalizers", "generateName"})
 _SECRET = re.compile(r"secret|.*SecretRef|secretRef|secretKeyRef")
 _CHOSEN = frozenset({"job_name", "image", "command", "args", "env"})
 """Placeholders with values that the job's user can choose freely."""
-_FREE_RESOURCES = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
-_FOR_DEVICES = "is set by Seaway: request devices in the job's resources"
 
 POINTER = "seaway.io/pod-template"
 RESTARTS = "seaway.io/restarts"
@@ -121,7 +87,7 @@ class Rules:
     namespaces
         Namespaces that templates may name. Seaway replaces them by that of the job's tenant.
     privileges
-        Granted privileges of `PRIVILEGES`.
+        Granted privileges of `seaway.domain.pod_rules.PRIVILEGES`.
     kinds
         Allowed kinds besides `KINDS`.
     """
@@ -135,7 +101,7 @@ def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError
     """Yield all violations in a manifest, with their positions as JSON pointers."""
     yield from _identity(manifest, rules)
     for path, key, value in _fields(manifest):
-        why = _forbidden(key, value, rules) or _probed(path, key, value, rules) or _profile(key, value, rules)
+        why = field_problem(path, key, value, rules.privileges)
         if why := why or _owned(path, key) or _others(path, key, value):
             yield _error(why, (*path, key))
 
@@ -162,36 +128,8 @@ def _identity(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]
             )
 
 
-def _forbidden(key: str, value: object, rules: Rules) -> str:
-    if key == "capabilities":
-        if isinstance(value, dict) and not value.get("add") and not _has_placeholder(value):
-            return ""
-        return "" if PRIVILEGED in rules.privileges else f"adds capabilities, which needs the power {PRIVILEGED!r}"
-    if key not in _FORBIDDEN or value in (None, False, 0) or _FORBIDDEN[key] in rules.privileges:
-        return ""
-    return _power(_FORBIDDEN[key]) if _FORBIDDEN[key] else "is not for templates to set"
-
-
-def _power(privilege: str) -> str:
-    return f"needs the power {privilege!r}, which templates have not"
-
-
-def _probed(path: Path, key: str, value: object, rules: Rules) -> str:
-    """Return an error if a probe or hook makes nodes connect to a host other than the pod."""
-    if key != "host" or path[-1:] not in _CONNECTIONS or not value or HOST in rules.privileges:
-        return ""
-    return _power(HOST)
-
-
-def _profile(key: str, value: object, rules: Rules) -> str:
-    if key not in _PROFILES or PRIVILEGED in rules.privileges:
-        return ""
-    kind = value.get("type") if isinstance(value, dict) else None
-    return "" if kind in ("RuntimeDefault", "Localhost") else "may not leave a container unconfined"
-
-
 def _owned(path: Path, key: str) -> str:
-    """Return an error if only Seaway may set the field: its labels, and device requests."""
+    """Return an error if only Seaway may set the field: its labels, and metadata of objects."""
     under = path[-1] if path else ""
     if under in ("labels", "annotations") and not (under == "annotations" and key in ANNOTATIONS):
         domain = key.rpartition("/")[0]
@@ -199,10 +137,6 @@ def _owned(path: Path, key: str) -> str:
         return "is for Seaway to set" if owned or _CHOOSES.fullmatch(key.rpartition("/")[2]) else ""
     if under == "metadata" and key in _OF_CLUSTERS:
         return "may not be set by a template"
-    if under == "resources":
-        return _FOR_DEVICES if key == "claims" else ""
-    if path[-2:] in (("resources", "limits"), ("resources", "requests")):
-        return "" if key in _FREE_RESOURCES or key.startswith("hugepages-") else _FOR_DEVICES
     return ""
 
 
@@ -231,14 +165,6 @@ def _fields(value: object, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
     elif isinstance(value, list):
         for place, each in enumerate(value):
             yield from _fields(each, (*path, place))
-
-
-def _has_placeholder(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_placeholder, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_placeholder, value))
-    return isinstance(value, str) and PLACEHOLDER.search(value) is not None
 
 
 def _error(message: str, path: Path) -> RejectedError:

@@ -179,7 +179,9 @@ def read_template(name: str, text: str, rules: Rules) -> Template:
     writes = tuple(dict.fromkeys(KindName(str(each["apiVersion"]), str(each["kind"])) for each in manifests))
     loosens = loosens_pods(find(says, (*pods, "spec")))
     traits = (requires, needs, together, restarts)
-    lacks = frozenset({"restart_policy"} | (set() if "command" in words else {"setup", "time_limit_warning"}))
+    lacks = frozenset(
+        {"restart_policy", "run.pod"} | (set() if "command" in words else {"setup", "time_limit_warning"})
+    )
     made_of = Template(name, purpose[:200], made.render, *traits, writes=writes, loosens_pods=loosens, expose=exposed)
     return replace(made_of, ranks=ranked, lacks=lacks, ends_in_parts=in_parts)
 

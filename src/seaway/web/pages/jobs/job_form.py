@@ -21,6 +21,7 @@ from seaway.web.job_document import (
     COMMAND,
     LARGEST,
     LINES,
+    MAPPING,
     NAMES,
     NUMBERS,
     PAIRS,
@@ -184,7 +185,7 @@ class JobForm:
         control: ValidationElement[Any]
         if field.options:
             control = _chooser(field, changed)
-        elif field.kind in (LINES, PAIRS, VOLUMES, RECEIVERS):
+        elif field.kind in (LINES, MAPPING, PAIRS, VOLUMES, RECEIVERS):
             control = ui.textarea(field.label, on_change=lambda event: changed(event.value)).props("autogrow rows=1")
         else:
             control = ui.input(field.label, on_change=lambda event: changed(event.value))
@@ -369,6 +370,13 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
                 words("Environment from ConfigMaps"),
                 PAIRS,
                 hint=like("LEVEL=settings/log"),
+                wide=True,
+            ),
+            Field(
+                "run.pod",
+                words("Own pod spec"),
+                MAPPING,
+                hint="containers: [{name: main, workingDir: /src}]",
                 wide=True,
             ),
             Field(

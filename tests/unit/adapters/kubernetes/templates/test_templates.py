@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -475,6 +477,64 @@ def test_ports_of_all_containers_are_those_of_the_service() -> None:
             [{"name": "port-1", "containerPort": 9100}],
             [{"name": "port-2", "containerPort": 53, "protocol": "UDP"}],
         ]
+
+
+OWN_POD = {
+    "hostAliases": [{"ip": "10.0.0.9", "hostnames": ["store"]}],
+    "securityContext": {"fsGroup": 2000},
+    "containers": [
+        {"name": "log", "image": "log:1", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}},
+        {"name": "main", "workingDir": "/src", "env": [{"name": "A", "value": "own"}, {"name": "B", "value": "own"}],
+         "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]},
+    ],
+    "initContainers": [{"name": "fetch-data", "image": "curl:8"}],
+    "volumes": [{"name": "scratch", "emptyDir": {}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "template", ["job", "deployment", "torchrun", "pytorchjob", "volcanojob", "raycluster", "rayjob"]
+)
+def test_an_own_pod_spec_is_completed(template: str) -> None:
+    """Own fields of the pods stay. Nodes, devices, variables, security and the rest of the resources are Seaway's."""
+    run = Run("image:1", ("train",), env=(("A", "job"),), pod=json.dumps(OWN_POD))
+    plain = render(deployment(template, run=replace(run, pod="")), options())
+    manifests = render(deployment(template, run=run), options())
+    specs = [each for manifest in manifests for each in pod_specs(manifest.body)]
+    assert len(specs) == len([each for manifest in plain for each in pod_specs(manifest.body)]) > 0
+    for spec, before in zip(specs, (each for manifest in plain for each in pod_specs(manifest.body)), strict=True):
+        program, log, *_ = spec["containers"]
+        own = before["containers"][0]
+        assert spec["hostAliases"] == OWN_POD["hostAliases"]
+        assert spec["securityContext"] == {**before["securityContext"], "fsGroup": 2000}
+        assert (program["name"], program["workingDir"]) == (own["name"], "/src")
+        assert program.get("command") == own.get("command")
+        assert {"name": "A", "value": "job"} in program["env"]
+        assert {"name": "B", "value": "own"} in program["env"]
+        assert {"name": "A", "value": "own"} not in program["env"]
+        assert {"name": "scratch", "mountPath": "/scratch"} in program["volumeMounts"]
+        assert program["resources"]["requests"] == {
+            "cpu": f"{int(own['resources']['requests']['cpu'][:-1]) - 500}m",
+            "memory": f"{int(own['resources']['requests']['memory'][:-2]) - 1024}Mi",
+        }
+        assert log["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert [each["name"] for each in spec["initContainers"]] == ["fetch-data"]
+        assert {"name": "scratch", "emptyDir": {}} in spec["volumes"]
+        assert spec["automountServiceAccountToken"] is False
+        kept = ("restartPolicy", "nodeSelector", "schedulerName", "enableServiceLinks")
+        assert {name: spec.get(name) for name in kept} == {name: before.get(name) for name in kept}
+
+
+def pod_specs(value: object) -> Iterator[dict[str, Any]]:
+    """Yield the pod specs in a manifest."""
+    if isinstance(value, dict):
+        if "containers" in value and "restartPolicy" in value:
+            yield value
+        for each in value.values():
+            yield from pod_specs(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from pod_specs(each)
 
 
 def test_a_service_keeps_its_name_in_all_attempts() -> None:

@@ -20,13 +20,14 @@ from seaway.adapters.kubernetes.templates.manifest import Manifest
 from seaway.adapters.kubernetes.templates.names import JOB, PART, REPLICAS
 from seaway.adapters.kubernetes.templates.placeholders import PLACEHOLDERS
 from seaway.adapters.kubernetes.templates.registry import BUILT_IN, Template, problems, render
-from seaway.adapters.kubernetes.templates.safety import PRIVILEGES, Rules
+from seaway.adapters.kubernetes.templates.safety import Rules
 from seaway.adapters.kubernetes.templates.user import read_template
 from seaway.domain.deployment import Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
 from seaway.domain.job_spec import Expose, ServiceType
 from seaway.domain.node import Toleration
+from seaway.domain.pod_rules import PRIVILEGES
 from seaway.domain.runtime import Container, Run, Runtime, Volume, VolumeKind
 from tests.unit.adapters.kubernetes.templates import sample
 from tests.unit.adapters.kubernetes.templates.sample import OWN_JOB, deployment, many, one, options, share
