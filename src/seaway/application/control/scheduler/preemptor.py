@@ -626,7 +626,8 @@ class Preemptor:
             lends = queue.elastic is Elastic.LEND
             for each in jobs:
                 candidate, preemptible = each.candidate, each.preemptible
-                found += in_clusters(each.replicas, each.attempt, usable) if lends else ()
+                if lends and each.replicas:  # few jobs have any, and there can be many thousands of jobs
+                    found += in_clusters(each.replicas, each.attempt, usable)
                 if (
                     candidate.priority < below
                     and (queue.preemptible if preemptible is None else preemptible)
