@@ -164,7 +164,8 @@ def _facts(queue: Body, totals: Body) -> Iterator[tuple[str, str]]:
     for kind in ("borrowing_limit", "lending_limit"):
         if amounts := queue.get(kind):
             yield kind.replace("_", " "), ", ".join(f"{amount} {name}" for name, amount in amounts.items())
-    preempts = f" in {queue.get('preempts', 'own')} queues" if queue.get("preemption", "Never") != "Never" else ""
+    where = "all queues" if queue.get("preempts") == "all" else "its own queue"
+    preempts = f" in {where}" if queue.get("preemption", "Never") != "Never" else ""
     yield "displaces", f"by priority: {queue.get('preemption', NONE)}{preempts}, reclaim: {queue.get('reclaim', NONE)}"
     preemptible = "yes" if queue.get("preemptible", True) else "no"
     yield "preemptible", f"{preemptible}, after {queue.get('min_runtime', '0s')}"

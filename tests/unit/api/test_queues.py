@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from seaway.adapters.simulated.backends import SimulatedBackends
+from seaway.application.control.dispatch import InPlace
 from seaway.application.control.settings import ControlSettings
 from seaway.application.whatif.trace import InTurn
-from tests.unit.api.rig import Rig, make_rig
+from seaway.bootstrap.control_plane import make_plane
+from seaway.bootstrap.settings import load_settings
+from seaway.testing.clocks import VirtualClock
+from seaway.testing.plugins import fleet
+from tests.fakes.memory_store import MemoryStore
+from tests.unit.api.rig import Rig, make_rig, small_cluster
 
 pytestmark = pytest.mark.anyio
 TREE = {
@@ -417,3 +425,24 @@ async def test_quotas_without_effect_are_stored_with_warnings(rig: Rig) -> None:
         quotas = {"default": {"user_limit": {"gpus/H999": 1}}}
         tenant = (await client.put("/api/v1/tenants/warned", json={"quotas": quotas})).json()
         assert [each["params"]["field"] for each in tenant["warnings"]] == ["quotas.default.user_limit.gpus/h999"]
+
+
+@pytest.mark.parametrize(("given", "cost_s"), [({}, 60), ({"SEAWAY_SCHEDULER_RESTART_COST": "7"}, 7)])
+async def test_the_setting_of_the_restart_cost_reaches_the_queues(given: dict[str, str], cost_s: float) -> None:
+    """`restart_cost` of `[scheduler]` counts in the decisions of the control loop, with a default of 60 s."""
+    clock, settings = VirtualClock(), load_settings(None, given, {})
+    clusters = SimulatedBackends(fleet(small_cluster("a", "")), clock)
+    plane = make_plane(settings, MemoryStore(), clusters, clock, dispatcher=InPlace(clock), random=Random(1))
+    plane.controller.step()
+    tree = plane.controller.live.tree
+    assert (tree.restart_cost_s, tree.copy().restart_cost_s) == (cost_s, cost_s)
+
+
+@pytest.mark.parametrize(("given", "stored"), [({}, "all"), ({"preempts": "own"}, "own")])
+async def test_a_queue_says_where_it_displaces_by_priority(rig: Rig, given: dict[str, str], stored: str) -> None:
+    """The default is all queues, and another value is rejected."""
+    async with rig.client("operator") as client:
+        put = await client.put("/api/v1/queues/x", json={"preemption": "PreemptLowerPriority", **given})
+        assert (put.status_code, put.json()["preempts"]) == (200, stored)
+        assert (await client.get("/api/v1/queues/x")).json()["preempts"] == stored
+        assert (await client.put("/api/v1/queues/x", json={"preempts": "some"})).status_code == 422

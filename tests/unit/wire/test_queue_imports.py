@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seaway.domain.amounts import amount_of, model_resource
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Order, Preemption, Reclaim
+from seaway.domain.queues import Backfill, Order, Preemption, Preempts, Reclaim
 from seaway.wire.queue_imports.files import read_queues
 from seaway.wire.queue_imports.found import Found, quantity
 from seaway.wire.queues import QueueIn
@@ -151,7 +151,11 @@ def test_kueue_quotas_become_guarantees_and_limits() -> None:
     ]
     assert queues["research"].guarantee == {"cpu": 9500, "memory": 36_864, "gpus": 14_000, model: 8000}
     assert queues["research"].limit == queues["research"].guarantee
-    assert (vision.preemption, vision.reclaim) == (Preemption.NEVER, Reclaim.GUARANTEE)
+    assert (vision.preemption, vision.preempts, vision.reclaim) == (
+        Preemption.NEVER,
+        Preempts.OWN,
+        Reclaim.GUARANTEE,
+    )
     assert (queues["speech"].preemption, queues["speech"].reclaim) == (Preemption.NEVER, Reclaim.NEVER)
     alone = queues["alone"]
     assert (queues["speech"].lending_limit, alone.lending_limit) == ({}, {})
@@ -229,6 +233,7 @@ def test_scheduler_queues_have_capacities_in_three_forms(wrapped: bool) -> None:
     assert (int(low.weight), low.limit, low.guarantee) == (1, {"gpus": 4000, "memory": 65_536}, {})
     assert {each.order for each in found.queues} == {Order.FAIR}
     assert [each.preemption for each in found.queues] == [Preemption.PREEMPT_LOWER_PRIORITY, Preemption.NEVER]
+    assert {each.preempts for each in found.queues} == {Preempts.ALL}
     assert {each.reclaim for each in found.queues} == {Reclaim.FAIR_SHARE}
     assert left(found) == {
         ("queue high", "maxCapacity"),
