@@ -247,7 +247,9 @@ class DryRuns:
                 if job.state.waits and explanation and explanation.fits:
                     _, profile, seen = self._stage(job.spec, job.id)
                     usable = self._usable(seen, job.spec, job.submitted_by)
-                    short = self._shortage(usable, seen, profile)
+                    with self._controller.lock:
+                        has_place = self._controller.scheduler.reservations.of(job.id) is not None
+                    short = self._shortage(usable, seen, profile, names_others=not has_place)
         if job.state.placed:
             with self._controller.lock:
                 grows = self._controller.scheduler.resizer.waits(job, attempt) if attempt else ""
@@ -281,12 +283,13 @@ class DryRuns:
             held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
         return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
 
-    def _shortage(self, usable: Usable, job: Job, profile: Profile) -> str:
+    def _shortage(self, usable: Usable, job: Job, profile: Profile, *, names_others: bool = True) -> str:
         """Return a message on replicas that do not fit together, and what is reserved for others; empty if they fit."""
         if (short := shortage(self._free, job, profile)) or not usable.limitations:
             return short
         short = shortage(usable.snapshot, usable.job, profile)
-        others = (reasons.Reason("other_capacity", what=each) for each in islice(usable.texts, MAX_NAMED))
+        texts = islice(usable.texts, MAX_NAMED if names_others else 0)
+        others = (reasons.Reason("other_capacity", what=each) for each in texts)
         return reasons.also(short, *others) if short else ""
 
     def _behind(self, job: JobRecord) -> tuple[bool, bool]:
@@ -352,7 +355,7 @@ class DryRuns:
             if retained.starts_ns:
                 held = reasons.Reason("free_in", what=held, soon=soon_s)
             others = explanation.refusals if explanation else ()
-            names_others = short or any(each.code.startswith("reserved_") for each in others)  # elsewhere
+            names_others = any(each.code.startswith("reserved_") for each in others)  # elsewhere
             said = reasons.Reason("waits_first", what=held, **({} if names_others else {"why": said}))
             return "reserved", {"where": where, "soon_s": soon_s}, said
         said = reasons.also(said, refusals.reported())
