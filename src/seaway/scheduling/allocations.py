@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -83,6 +83,17 @@ class Allocation:
         if not reserves:
             rows[:, [PLAN_BANDWIDTH, PLAN_REPLICA_BANDWIDTH]] = 0
         return Allocation(rows, np.concatenate([*slices, self.slices[:0]]))
+
+    def split(self) -> Mapping[int, Allocation]:
+        """Return each replica apart, as `part` does for one of them, in linear time."""
+        found = dict[int, Allocation]()
+        for at, (replica, first, end) in enumerate(
+            self.decisions[:, [PLAN_REPLICA, PLAN_SLICE_FIRST, PLAN_SLICE_END]].tolist()
+        ):
+            row = self.decisions[at : at + 1].copy()
+            row[0, [PLAN_SLICE_FIRST, PLAN_SLICE_END, PLAN_BANDWIDTH, PLAN_REPLICA_BANDWIDTH]] = 0, end - first, 0, 0
+            found[replica] = Allocation(row, self.slices[first:end].copy())
+        return found
 
     def copy(self) -> Allocation:
         """Return a copy that can be released on a copy of the snapshot."""

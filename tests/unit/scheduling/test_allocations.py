@@ -159,3 +159,14 @@ def test_batch_allocation_equals_single_allocations() -> None:
     same(apart, together)
     for was, now in zip(before, state(together), strict=True):
         np.testing.assert_array_equal(was, now)
+
+
+def test_a_split_has_the_parts_of_all_replicas() -> None:
+    """Each replica apart is what `part` returns for it, with its slices and without bandwidth."""
+    snapshot = Snapshot(some_fleet())
+    plan = decide(snapshot, JobQueue(snapshot, JOBS), make_profile("bestfit"))
+    for allocation in allocations_of(plan):
+        for replica, apart in allocation.split().items():
+            alone = allocation.part({replica})
+            np.testing.assert_array_equal(apart.decisions, alone.decisions)
+            np.testing.assert_array_equal(apart.slices, alone.slices)

@@ -178,10 +178,11 @@ def replicas_of(whole: Candidate, leaving: Iterable[Sequence[int]], amounts: Map
         Amounts of each replica.
     """
     found: list[Candidate] = []
+    parts = whole.allocation.split() if whole.spare else {}
     for workload in leaving if whole.spare else ():
         before = None
         for replica in workload:
-            part = whole.allocation.part({replica})
+            part = parts[replica]
             key = (whole.key[0], -1 - replica)
             before = Candidate(
                 key, whole.owner, amounts[replica], part, part.nodes, whole.priority, 0.0, whole.spare, whole, before

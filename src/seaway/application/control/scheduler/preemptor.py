@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -24,7 +24,7 @@ from seaway.application.transitions import (
     stopped,
 )
 from seaway.application.views import ClusterState, RoomMaker
-from seaway.domain.amounts import held_amounts, total_of
+from seaway.domain.amounts import Amounts, held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
@@ -750,7 +750,14 @@ def spare_replicas(attempt: Attempt, candidate: Candidate, snapshot: Snapshot) -
     candidate.spare = max(0, len(attempt.remaining) - attempt.spec.least_replicas)
     if (candidate.allocation.decisions[:, PLAN_NODE] < 0).any():
         return ()  # one of its nodes is gone
-    amounts = {each.replica: held_amounts(attempt.spec.demand, [each], snapshot.device) for each in attempt.remaining}
+    known: dict[Hashable, Amounts] = {}  # many replicas hold the same
+    amounts: dict[int, Amounts] = {}
+    for each in attempt.remaining:
+        held = [(snapshot.device(taken.uuid), taken.memory_mib, taken.core_milli) for taken in each.slices]
+        kind = each.completed, *((of and (of.model, of.memory_mib), *share) for of, *share in held)
+        if kind not in known:
+            known[kind] = held_amounts(attempt.spec.demand, [each], snapshot.device)
+        amounts[each.replica] = known[kind]
     return replicas_of(candidate, [[each.replica for each in of] for of in leaving_order(attempt)], amounts)
 
 
