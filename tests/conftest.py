@@ -1,6 +1,7 @@
 """Fixtures for every test: the shared data folder, reproducible runs, and locks between processes."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,7 +29,12 @@ LOCK = pytest.StashKey[FairLock]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Create the locks if several processes run tests."""
+    """Create the locks if several processes run tests.
+
+    A run in the background of a shell ignores SIGINT, and its children would, too. Tests interrupt some of them.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         config.stash[LOCK] = FairLock(Path(os.environ.pop(LOCKS)))  # a run that a test starts has its own locks
     elif config.getoption("numprocesses", None):
