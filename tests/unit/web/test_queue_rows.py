@@ -98,13 +98,13 @@ def totals(used: float, guarantee: Amounts, limit: Amounts, *, complete: bool = 
 
 
 def test_bars_end_at_the_limit_of_the_root_or_at_its_pool() -> None:
-    """All bars of a tree have one scale, so that their lengths can be compared."""
+    """A bar is as long as the own limit, so that a queue at its limit is full; without one, as the pool."""
     full = full_amounts(queue("q", "", "near"), Room(gpus=8, gpu_memory_mib=640))
     assert full == {"gpus": 8000, "gpu_memory": 640}
     limited = queue("q", "", "near").model_copy(update={"limit": {"gpus": 4, "cpu": 2}})
     assert full_amounts(limited, Room(gpus=8)) == {"gpus": 4000, "gpu_memory": 0, "cpu": 2000}
     (bar,) = bars_of(totals(2, {}, {"gpus": 4}), full)
-    assert (bar.width(bar.used), bar.width(bar.limit or 0)) == (25, 50)
+    assert (bar.width(bar.used), bar.width(bar.limit or 0)) == (50, 100)
 
 
 def test_use_beyond_a_guarantee_is_borrowed() -> None:

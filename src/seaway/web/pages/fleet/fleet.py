@@ -186,6 +186,11 @@ SIZES = {NODES: 12, CARDS: 50, SLICES: 50}
 """Number of entries on a page of each list."""
 
 
+def _trouble(cluster: ClusterOut) -> tuple[bool, bool]:
+    """Return the order of a cluster in the strip: those that do not answer first, then cordoned ones."""
+    return cluster.state == "up", cluster.cordon is None
+
+
 async def build(visit: Visit) -> None:
     """Build the page."""
     page = _FleetPage(visit)
@@ -286,7 +291,7 @@ class _FleetPage:
                 return fleet.nodes(limit=limit, after=after, **wanted).first
 
     def _on_clusters(self, value: ClusterList) -> None:
-        self._clusters = value.clusters
+        self._clusters = sorted(value.clusters, key=_trouble)
         self._bar.know([each.name for each in value.clusters])
         self._draw_clusters()
 

@@ -171,6 +171,8 @@ class Bar:
 def bars_of(totals: QueueTotalsOut | TenantTotalsOut, full: Mapping[str, int]) -> Iterator[Bar]:
     """Yield a bar for GPUs, and for each other resource that a queue or a quota guarantees or limits.
 
+    Each is as long as the own limit, so that a queue at its limit is a full bar; without one, as the whole pool.
+
     Only queues borrow.
     """
     used, guarantee, limit = (parse_amounts(each) for each in (totals.used, totals.guarantee, totals.limit))
@@ -179,7 +181,7 @@ def bars_of(totals: QueueTotalsOut | TenantTotalsOut, full: Mapping[str, int]) -
     for name in (GPUS, *others):
         amount, own = used.get(name, 0), guarantee.get(name, 0)
         borrowed = max(0, amount - own) if own and borrows else 0
-        end = max(full.get(name, 0), limit.get(name, 0) if name not in full else 0, own, amount)
+        end = max(limit[name] if name in limit else full.get(name, 0), own, amount)
         yield Bar(name, amount, own, borrowed, limit.get(name), end)
 
 
