@@ -138,10 +138,10 @@ def _entries(lines: Sequence[str], path: Path) -> Iterator[list[int]]:
             entry = [round(float(field)) for field in text[: QUEUE + 1]]
         except (ValueError, OverflowError):
             raise RejectedError("a field is not a number", where=where) from None
-        if not 0 <= entry[SUBMIT] <= MAX_TIME_S or entry[RUN] > MAX_TIME_S:
-            raise RejectedError("the submit time or the run time is out of range", where=where)
         if entry[STATUS] in PARTIAL:
             continue
+        if not 0 <= entry[SUBMIT] <= MAX_TIME_S or entry[RUN] > MAX_TIME_S:
+            raise RejectedError("the submit time or the run time is out of range", where=where)
         if entry[NUMBER] in seen:
             raise RejectedError(f"job {entry[NUMBER]} appears twice", where=where)
         seen.add(entry[NUMBER])

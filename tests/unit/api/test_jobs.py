@@ -379,7 +379,7 @@ async def test_a_running_service_tells_its_addresses(rig: Rig) -> None:
 async def test_a_job_has_an_own_pod_spec(rig: Rig, more: dict[str, Any]) -> None:
     """It is stored, shown and refused by the rules for templates, in gangs, arrays, elastic jobs and services."""
     pod = {"hostAliases": [{"ip": "10.0.0.9"}], "containers": [{"name": "main", "image": "a:1", "workingDir": "/x"}]}
-    job = await rig.submit(**{"run": {"pod": pod}, **more})
+    job = await rig.submit(run={"pod": pod}, **more)
     assert job["spec"]["run"]["image"] == "a:1"
     assert job["spec"]["run"]["pod"] == {**pod, "containers": [{"name": "main", "workingDir": "/x"}]}
     rig.step(3)
@@ -388,6 +388,10 @@ async def test_a_job_has_an_own_pod_spec(rig: Rig, more: dict[str, Any]) -> None
         refused = await client.post(JOBS, json=body)
         assert refused.status_code == 422
         assert {each["field"] for each in refused.json()["errors"]} == {"run.pod.hostNetwork", "run.pod.nodeName"}
+        if "array" not in more:
+            manifest = (await client.get(f"{JOBS}/{job['id']}/manifest")).text
+            assert "10.0.0.9" in manifest
+            assert "workingDir: /x" in manifest
 
 
 async def test_the_addresses_of_a_job_name_its_containers(rig: Rig) -> None:

@@ -44,7 +44,8 @@ def test_parts_of_a_job_are_left_out(tmp_path: Path) -> None:
     parts = "".join(
         whole.replace(" 1 -1 -1 -1 -1 -1 -1 -1\n", f" {status} -1 -1 -1 -1 -1 -1 -1\n") for status in (2, 3, 4)
     )
-    log = read_swf(write(tmp_path, HEADER + whole + parts))
+    later = parts.replace("1 0 -1 100", "1 -1 20 40")  # only the first part has a submit time
+    log = read_swf(write(tmp_path, HEADER + whole + parts + later))
     assert [(job.name, job.expected_duration_s) for job in log.jobs] == [("1", 100)]
 
 

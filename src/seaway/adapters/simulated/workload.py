@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from seaway.domain.deployment import (
 from seaway.domain.device import MILLI_PER_PERCENT_POINT
 from seaway.domain.job_spec import ServiceType
 from seaway.domain.placement import Placement
+from seaway.domain.pod import program_place
 from seaway.domain.reasons import Reason
 
 NAMESPACE, CONTAINER = "default", "main"
@@ -282,7 +284,13 @@ def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
         container["env"] = [{"name": name, "value": value} for name, value in run.env]
     if run.ports:
         container["ports"] = [{"containerPort": port} for port in run.ports]
-    return {"restartPolicy": "Never", "nodeName": placement.node, "containers": [container]}
+    pod: dict[str, Any] = {"restartPolicy": "Never", "nodeName": placement.node, "containers": [container]}
+    if run.pod:
+        own = json.loads(run.pod)
+        place = program_place(own)
+        others = [each for at, each in enumerate(own["containers"]) if at != place]
+        pod = {**own, **pod, "containers": [{**own["containers"][place], **container}, *others]}
+    return pod
 
 
 def _limits(deployment: Deployment, placement: Placement) -> dict[str, str]:
