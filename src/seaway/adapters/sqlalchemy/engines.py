@@ -238,17 +238,17 @@ def away(error: DBAPIError) -> Reason | None:
     if driver == "sqlite3":
         return SQLITE_AWAY.get(code & 0xFF)
     if driver == "pymysql" and code in MYSQL_UNREACHABLE:
-        return _silent(error)
+        return _unreachable(error)
     if error.connection_invalidated:
         return Reason("database_silent")
     if driver == "pymysql":
         return MYSQL_AWAY.get(code)
     if not code:  # connection errors have no code
-        return _silent(error) if isinstance(error, OperationalError | InterfaceError) else None
+        return _unreachable(error) if isinstance(error, OperationalError | InterfaceError) else None
     return next((reason for start, reason in POSTGRES_AWAY.items() if code.startswith(start)), None)
 
 
-def _silent(error: DBAPIError) -> Reason:
+def _unreachable(error: DBAPIError) -> Reason:
     """Return the reason of a failed connection, with the host and the cause that the driver names."""
     cause: Any = error.orig
     said = str(cause.args[-1]) if cause is not None and cause.args else str(cause)
