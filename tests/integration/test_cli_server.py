@@ -408,6 +408,10 @@ def test_whatif_tries_queues_and_quotas(cli: Cli, tmp_path: Path) -> None:
         fields = ("--queue", "vision", "--gpus", "1", "--expected-duration", "30m")
         assert cli("submit", "--name", f"train-{at}", *fields, "--detach").code == 0
     cli.step(3)
+    for kind, name in (("queue", "visoin"), ("tenant", "defualt")):
+        typo = cli("whatif", f"--{kind}", name, "--set", "weight=3")
+        assert (typo.code, typo.err.startswith(f"error: --{kind}: unknown {kind} '{name}'; available: ")) == (2, True)
+    assert cli("whatif", "--queue", "fresh", "--set", "weight=3", "--move", "vision=fresh").code == 0
     ran = cli("whatif", "--queue", "vision", "--set", "limit.gpus=2", "--set", "weight=2")
     assert ran.code == 0, ran.err
     for text in ("MEAN WAIT", "44m58s → 14m59s", "GPU SHARE", "TENANT", "would start"):

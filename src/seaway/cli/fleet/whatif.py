@@ -70,16 +70,14 @@ def whatif(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Change this queue as --set says, or add it. Repeatable.",
+            help="Change this queue as --set says, or add it for jobs that move to it. Repeatable.",
             autocompletion=arguments.queues,
             rich_help_panel=SHARING,
         ),
     ] = None,
     tenant: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Change this tenant as --set says, or add it. Repeatable.", rich_help_panel=SHARING
-        ),
+        typer.Option(metavar="NAME", help="Change this tenant as --set says. Repeatable.", rich_help_panel=SHARING),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -177,11 +175,14 @@ def whatif(
         connect(context, REPLAY_S if replays else 30.0) as client,
         console(err=True).status("evaluating on a copy of the fleet"),
     ):
+        moves, fields = list(map(changes.move, move_jobs or [])), settings or []
+        queues = {each["to"] for each in moves} | {each.get("queue", "") for each in question["jobs"]}
+        tenants = {each.get("tenant", "") for each in question["jobs"]}
         question |= {
-            "queues": [changes.queue_change(client, each, settings or []) for each in queue or []],
-            "tenants": [changes.tenant_change(client, each, settings or [], pool) for each in tenant or []],
+            "queues": [changes.queue_change(client, each, fields, queues) for each in queue or []],
+            "tenants": [changes.tenant_change(client, each, fields, pool, tenants) for each in tenant or []],
             "remove_queues": remove_queue or [],
-            "move_jobs": list(map(changes.move, move_jobs or [])),
+            "move_jobs": moves,
         }
         for key, rows in from_file.items():
             question[key] = [*question.get(key, []), *rows]

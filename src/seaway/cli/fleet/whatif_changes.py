@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seaway.cli.remote import Body
@@ -28,27 +28,40 @@ SWITCHES = {"true": True, "false": False}
 PATH = re.compile(r"(?:question\.)?(queues|tenants)[.\[](\d+)\]?\.(?:quotas\.[^.]+\.)?(.+)")
 
 
-def queue_change(client: Client, name: str, settings: Sequence[str]) -> Body:
+def queue_change(client: Client, name: str, settings: Sequence[str], used: Collection[str]) -> Body:
     """Return the change of a queue by ``FIELD=VALUE``.
+
+    Parameters
+    ----------
+    used
+        Queues that get jobs by the question, which may be new.
 
     Raises
     ------
     RejectedError
-        If a setting is invalid, or an existing queue has none.
+        If a setting is invalid, an existing queue has none, or a queue without jobs does not exist.
     """
-    from seaway.client.calls.queues import queue
+    from seaway.client.calls.queues import queue, queues
 
     there = _existing(lambda: client.body(queue(name)))
+    if not there and name not in used:
+        known = ", ".join(each["name"] for each in client.body(queues())["queues"])
+        hint = f"a new queue needs jobs, as by --move QUEUE={name}"
+        raise RejectedError(f"unknown queue {name!r}; available: {known}; {hint}", where="--queue")
     if there and not settings:
         raise RejectedError(f"name what changes in queue {name!r}, like --set weight=2", where="--set")
     return {"name": name, **_fields(there, settings)}
 
 
-def tenant_change(client: Client, name: str, settings: Sequence[str], pool: str) -> Body:
-    """Return the change of a tenant and its quota in a pool; raises as `queue_change`."""
-    from seaway.client.calls.tenancy import tenant
+def tenant_change(client: Client, name: str, settings: Sequence[str], pool: str, used: Collection[str]) -> Body:
+    """Return the change of a tenant and its quota in a pool; parameters and errors are as of `queue_change`."""
+    from seaway.client.calls.tenancy import tenant, tenants
 
     there = _existing(lambda: client.body(tenant(name)))
+    if not there and name not in used:
+        known = ", ".join(each["name"] for each in client.body(tenants())["tenants"])
+        hint = "a new tenant needs jobs, as by -f FILE"
+        raise RejectedError(f"unknown tenant {name!r}; available: {known}; {hint}", where="--tenant")
     if there and not settings:
         raise RejectedError(f"name what changes in tenant {name!r}, like --set weight=2", where="--set")
     fields = _fields({**there, **there.get("quotas", {}).get(pool, {})}, settings)
