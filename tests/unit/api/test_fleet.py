@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seaway.application.views import ClusterState
 from tests.unit.api.rig import Rig
 
 pytestmark = pytest.mark.anyio
@@ -78,3 +79,19 @@ async def test_nodes_that_take_no_work_are_reported_from_those_that_do(rig: Rig)
         closed = (await client.get(f"{FLEET}/nodes", params={"ready": "false"})).json()
         assert [(each["cluster"], each["name"]) for each in closed["nodes"]] == [("a", "node-1")]
         assert (await client.get(f"{FLEET}/nodes", params={"ready": "true"})).json()["found"]["nodes"] == 3
+
+
+async def test_the_first_report_of_a_cluster_is_no_event(rig: Rig) -> None:
+    """A start is no news of healthy clusters. One that was reported as silent, and answers again, is."""
+    rig.step(2)
+    async with rig.client() as client:
+
+        async def events() -> list[str]:
+            rows = (await client.get("/api/v1/events/history")).json()["events"]
+            return [each["message"] for each in rows if each["kind"] == "cluster"]
+
+        assert await events() == []
+        rig.plane.controller.live.fleet.clusters["a"].reported_unreachable = True
+        rig.plane.controller.live.fleet.set_state("a", ClusterState.STALE)
+        rig.step(2)
+        assert await events() == ["a answers (it was stale)"]

@@ -185,15 +185,14 @@ class Observer:
         live.unreachable_reason = ""
         fresh = now_ns - live.last_seen_ns <= self._state.settings.stale_after_s * NS
         if live.state is not ClusterState.UP and live.cluster is not None and fresh:
-            before = live.state
-            if live.reported_unreachable:
-                live.reported_unreachable = False
-                log.warning("%s answers again, after %.0f s", live.name, last_seen_s)
+            before, again = live.state, live.reported_unreachable
+            live.reported_unreachable = False
             self._state.fleet.set_state(live.name, ClusterState.UP)
             self._state.reconsider(live.name)
-            yield Change(
-                insert=[self._fleet_event("cluster", Reason("answers", cluster=live.name, state=before.value))]
-            )
+            if again:  # each cluster is stale until its first report after a start, which is no news
+                log.warning("%s answers again, after %.0f s", live.name, last_seen_s)
+                reason = Reason("answers", cluster=live.name, state=before.value)
+                yield Change(insert=[self._fleet_event("cluster", reason)])
         if report.changes.complete:
             there = {copy.name for copy in report.changes.workloads if copy.phase is not WorkloadPhase.GONE}
             self._state.fleet.keep_orphans(live.name, there)
