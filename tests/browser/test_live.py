@@ -138,7 +138,8 @@ def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, d
         expect(page.locator("#too_long_message_popup")).to_contain_text("请缩短内容后重试。")
         demo.process.kill()
         expect(lost).to_be_visible()
-        expect(page.get_by_text("正在重新连接……")).to_be_visible()
+        expect(page.locator("#popup")).to_contain_text(re.compile(r"最近的数据.\d\d:\d\d:\d\d.正在重新连接"))
+        assert page.locator("#popup").bounding_box()["y"] == 0  # type: ignore[index]  # it is visible
         keep_screen(page, "server-gone-zh")
         other = looker.context.new_page()
         other.goto(f"{looker.url}/queues?queue=default")
@@ -150,4 +151,23 @@ def test_a_page_says_that_its_server_is_gone_and_returns_by_itself(look: Look, d
             name, _ = serve(demo, what)
             expect(page.locator(".jobs-rows a", has_text=name)).to_be_visible(timeout=30_000)
         expect(lost).to_be_hidden()
+        looker.wrong.clear()  # the browser reports a server that does not answer
+
+
+def test_nothing_acts_while_the_server_does_not_answer(look: Look, demo: Running) -> None:
+    """Buttons are disabled while the server does not answer, and none of them acts afterwards."""
+    name = f"late-{uuid4().hex[:8]}"
+    with look("user") as looker:
+        page = looker.open("/submit")
+        page.get_by_label("Name", exact=True).fill(name)
+        submit = page.get_by_role("button", name="Submit", exact=True)
+        expect(submit).to_be_enabled()
+        demo.process.kill()
+        expect(submit).to_be_disabled()
+        page.get_by_label("Name", exact=True).press("Enter")
+        expect(page.locator("#popup")).to_contain_text(re.compile(r"Last figures: \d\d:\d\d:\d\d\. Reconnecting…"))
+        keep_screen(page, "server-gone-submit")
+        demo.restart()
+        expect(submit).to_be_enabled(timeout=30_000)
+        assert demo.client.get("/api/v1/jobs", params={"name": name}).json()["jobs"] == []
         looker.wrong.clear()  # the browser reports a server that does not answer

@@ -57,9 +57,15 @@ TURN = "() => turnMenu()"
 
 
 def translate_popups(words: Words) -> str:
-    """Return JavaScript that translates the library's pop-ups, which are at the end of every page."""
+    """Return JavaScript that translates the library's pop-ups, which are at the end of every page.
+
+    `lost.js` fills in the time of the last figures.
+    """
     said = {
-        "popup": [words("The connection to the server is lost."), words("Reconnecting…")],
+        "popup": [
+            words("The connection to the server is lost."),
+            words("Last figures: {time}. Reconnecting…", time="{time}"),
+        ],
         "too_long_message_popup": [words("The message is too long."), words("Make it shorter, and try again.")],
     }
     return f"""addEventListener("DOMContentLoaded", () => {{
@@ -89,6 +95,7 @@ def frame(visit: Visit, title: str, menu: Sequence[Entry], texts: Texts, style: 
     worker = f"navigator.serviceWorker?.register({json.dumps(down)}).catch(() => {{}});"
     for script in (HISTORY_SCRIPT, MENU_SCRIPT, translate_popups(words), worker):
         ui.add_head_html(f"<script>{script}</script>")
+    ui.add_head_html(f'<script src="{addresses.STATIC}/lost.js"></script>')
     _unmark(visit)
     with ui.element("div").classes("frame"):
         with ui.element("nav").classes("menu").props(f'aria-label="{words("Pages")}"'):
