@@ -349,6 +349,26 @@ def test_another_user_s_change_of_priority_is_reported_before_it_is_undone(look:
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
+LOADED = """() => performance.getEntriesByType("resource").map(each => each.name.split("/").at(-1))"""
+
+
+def test_a_job_page_loads_charts_the_editor_and_the_terminal_when_they_are_shown(look: Look, demo: Running) -> None:
+    """The first view of a job is small. What draws a tab comes with the tab, and charts with the first figures."""
+    job = demo.submit(name=named("small"), resources={"gpus": 0}, run=SERVES)
+    demo.await_state(job, "running")
+    with look() as looker:
+        page = looker.open(f"/jobs/{job}")
+        expect(page.locator(".places tbody tr")).to_have_count(1)
+        page.wait_for_load_state("networkidle")
+        assert {"echart.js", "codemirror.js", "xterm.js"}.isdisjoint(page.evaluate(LOADED))
+        page.get_by_role("tab", name="Manifests").click()
+        expect(page.locator(".manifest")).to_contain_text("apiVersion")
+        assert "codemirror.js" in page.evaluate(LOADED)
+        page.get_by_role("tab", name="Terminal").click()
+        expect(page.locator(".job-terminal .xterm")).to_be_visible()
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
 def test_what_is_looked_at_of_a_job_is_stored_in_its_address(look: Look, demo: Running) -> None:
     """A tab and a replica are in the address; the log continues by itself."""
     job = demo.submit(name=named("kept"), replicas=2, run=SERVES)

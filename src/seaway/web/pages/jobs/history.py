@@ -255,9 +255,9 @@ class Use:
                 ui.html(f"<h2>{title}</h2>", sanitize=False)
                 range_toggle(words, span, choose)
             ui.label(words("Measured by exporters, in percent of what the job has reserved.")).classes("dim")
-            self._chart = ui.echart({}, renderer="svg").classes("job-use-chart")
-            self._chart.props(f'role=img aria-label="{title}"')
+            self._place = ui.element("div").props(f'role=img aria-label="{title}"')
             self._table = Fragment("job_use", words)
+        self._chart: ui.echart | None = None
         self._section.set_visibility(False)
 
     def show(self, use: GpuUseOut) -> None:
@@ -265,6 +265,11 @@ class Use:
         shares = shares_of(use.samples)
         if shares:
             self._section.set_visibility(True)
+        if self._chart is None:
+            if not shares:
+                return
+            with self._place:  # loads the library of charts, which most jobs do not need
+                self._chart = ui.echart({}, renderer="svg").classes("job-use-chart")
         self._chart.options.clear()
         end_ms = shares[-1].at_ms if shares else int(datetime.now(UTC).timestamp() * 1000)
         begin_ms = min([end_ms - SPAN_MS, *(each.at_ms for each in shares[:1])])

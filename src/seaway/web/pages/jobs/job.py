@@ -208,6 +208,8 @@ class _Job:
     def __init__(self, visit: Visit, job: JobOut) -> None:
         self.visit, self.words, self.job = visit, visit.words, job
         self._tabs: dict[str, Tab] = {}
+        self._unmade: dict[str, ui.tab_panel] = {}
+        """Panels of tabs that were not opened yet. The browser loads what draws them when they are opened."""
         self._latest = Latest(visit)
         self._gone = False
         self._cost: CostOut | None = None
@@ -244,9 +246,7 @@ class _Job:
             for name in self._tabs:
                 ui.tab(name, labels[name])
         with ui.tab_panels(tabs, value=first, animated=False, keep_alive=True).classes("job-panels") as panels:
-            for name, tab in self._tabs.items():
-                with ui.tab_panel(name):
-                    tab.make()
+            self._unmade = {name: ui.tab_panel(name) for name in self._tabs}
         tabs.on_value_change(lambda event: self._turned(str(event.value)))
         self._below = (tabs, panels)
         self._stops = [
@@ -255,7 +255,7 @@ class _Job:
             self._latest.end,
         ]
         await self._watch()
-        await self._tabs[first].open()
+        await self._open(first)
         self._stops.append(ui.timer(AGED_S, self._draw).cancel)
         visit.error_listeners.append(self._show_error)
 
@@ -265,7 +265,14 @@ class _Job:
             if name != to:
                 tab.close()
         self._tabs[to].keep()
-        await self._tabs[to].open()
+        await self._open(to)
+
+    async def _open(self, name: str) -> None:
+        """Open a tab, and draw it before if this is the first time."""
+        if panel := self._unmade.pop(name, None):
+            with panel:
+                self._tabs[name].make()
+        await self._tabs[name].open()
 
     def _show_error(self, error: SeawayError | None) -> None:
         """Check that the job still exists after an error that reports a missing object."""
@@ -300,8 +307,11 @@ class _Job:
         before, self.job = self.job, job
         self._draw()
         self._actions.show(job)
-        for tab in self._tabs.values():
-            await tab.callback(job)
+        for name, tab in self._tabs.items():
+            if name in self._unmade:
+                tab.job = job
+            else:
+                await tab.callback(job)
         if (job.state in OVER) != (before.state in OVER):
             await self._watch()
 
