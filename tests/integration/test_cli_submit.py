@@ -213,6 +213,8 @@ def test_arrays_are_listed_as_one_row_that_opens(cli: Cli) -> None:
         "submit", "--name", "grid", "--gpus", "1", "--matrix", "A=1,2,3", "--matrix", "B=x,y", "-o", "json"
     ).body
     assert (matrix["spec"]["array"], matrix["tasks"]["total"]) == ("0-5", 6)
+    assert "A=2 B=y" in cli("jobs", "--array", "grid").out
+    assert "A=2 B=y" in cli("show", "grid_3").out
     assert cli("submit", *options, "--array", "7-0", "-d").err.startswith("error: --array: ")
 
 

@@ -353,10 +353,11 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
     if not found.is_array:
         raise ConflictError(Reason("not_an_array"))
     states, after = frozenset(map(JobState, query.state)), page_after(query.after)
+    fields = partial(job_fields, parameters=caller_of(request).reads_job_content)
 
     def page() -> bytes:
         rows = tasks_of(pipeline.plane.store, found, states, after, query.limit)
-        return encoded_page("jobs", rows, job_fields, lambda row, _: page_token(row.id), query.limit)
+        return encoded_page("jobs", rows, fields, lambda row, _: page_token(row.id), query.limit)
 
     return Reply(await pipeline.threads.read(page))
 

@@ -50,19 +50,23 @@ class TaskArray:
     def variables(self, array_id: str, index: int) -> tuple[tuple[str, str], ...]:
         """Return the environment variables of a task: index and parameters."""
         ranges = parse_indexes(self.indexes)
-        values = []
-        rest = index
-        for name, options in reversed(self.matrix):
-            rest, at = divmod(rest, len(options))
-            values.append((name, options[at]))
         return (
             ("SEAWAY_ARRAY_JOB_ID", array_id),
             ("SEAWAY_ARRAY_TASK_ID", str(index)),
             ("SEAWAY_ARRAY_TASK_COUNT", str(count_of(ranges))),
             ("SEAWAY_ARRAY_TASK_MIN", str(ranges[0][0])),
             ("SEAWAY_ARRAY_TASK_MAX", str(ranges[-1][-1])),
-            *reversed(values),
+            *self.parameters(index),
         )
+
+    def parameters(self, index: int) -> tuple[tuple[str, str], ...]:
+        """Return the parameters of a task with their values."""
+        values = []
+        rest = index
+        for name, options in reversed(self.matrix):
+            rest, at = divmod(rest, len(options))
+            values.append((name, options[at]))
+        return tuple(reversed(values))
 
 
 def task_array(text: str, matrix: tuple[tuple[str, tuple[str, ...]], ...] = ()) -> TaskArray:

@@ -180,6 +180,15 @@ JOB_COLUMNS = (
 """Columns of jobs."""
 
 
+def parameters(job: Body) -> str:
+    """Return the parameters of a task with their values; empty for other jobs."""
+    return " ".join(f"{name}={value}" for name, value in job.get("parameters", {}).items())
+
+
+TASK_COLUMNS = (*JOB_COLUMNS[:-1], Column("PARAMETERS", lambda job: parameters(job) or NONE, cut=True), JOB_COLUMNS[-1])
+"""Columns of the tasks of an array."""
+
+
 FINISHED_COLUMNS = (
     *JOB_COLUMNS[:5],
     Column("SUBMITTED", lambda job: day(job["submitted_at"]), wide=True, drop=9),
@@ -277,6 +286,7 @@ def facts(body: Body) -> Table:
             ("id", body["id"]),
             ("state", state(body["state"])),
             ("tasks", _tasks(body)),
+            ("parameters", parameters(body)),
             ("reason", body["message"]),
             ("tenant", body["tenant"]),
             ("queue", f"{body['queue']}, priority {body['priority']}"),

@@ -286,6 +286,11 @@ class JobOut(Shown):
     """ID of the array of a task; null for other jobs."""
     index: int | None = None
     """Index of a task in its array. `sweep_7`, or the ID of the array in place of its name, refers to it."""
+    parameters: dict[str, str] = Field(default_factory=dict)
+    """Values of the matrix for a task, which are in its environment; empty for other jobs.
+
+    Only in the answer for a single job and in the list of tasks. Monitors do not get them.
+    """
     tasks: TasksOut | None = None
     """Tasks of an array; null for other jobs."""
     gpu_hours: float | None = None
@@ -487,7 +492,11 @@ _DESCRIBED = Remembered(_described, most=4096)
 
 
 def job_fields(
-    job: JobRecord, counts: Mapping[JobState, int] | None = None, *, content: bool = False
+    job: JobRecord,
+    counts: Mapping[JobState, int] | None = None,
+    *,
+    content: bool = False,
+    parameters: bool = False,
 ) -> dict[str, Any]:
     """Return the fields of `JobOut` for a job, ready to encode; faster than an instance of `JobOut`.
 
@@ -498,6 +507,8 @@ def job_fields(
     content
         Whether the specification has commands, arguments, variables, setup and parameters. Lists do without, since
         each job may have a megabyte of them.
+    parameters
+        Whether a task has the values of its matrix.
     """
     spec = job.spec
     return {
@@ -526,6 +537,7 @@ def job_fields(
         "awaits": [{"job": each.job, "when": each.when.value} for each in job.awaits],
         "array": job.array or None,
         "index": job.index if job.array else None,
+        "parameters": dict(spec.array.parameters(job.index)) if parameters and job.array and spec.array else {},
         "tasks": _tasks(job, counts or {}) if job.is_array else None,
         **_DESCRIBED.of(spec),
         **({"spec": spec_fields(spec, content=True)} if content else {}),

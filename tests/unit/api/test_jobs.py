@@ -635,6 +635,12 @@ async def test_an_array_is_one_job_that_opens(rig: Rig) -> None:
     assert [each["index"] for each in (*first["jobs"], *second["jobs"])] == list(range(20))
     assert (late["state"], late["array"], late["index"], late["version"]) == ("pending", array["id"], 19, 0)
     assert (early["state"], early["index"]) == ("running", 0)
+    assert late["parameters"] == {"SEED": "9", "LR": "true"}
+    assert [each["parameters"] for each in first["jobs"][1:3]] == [
+        {"SEED": "0", "LR": "true"},
+        {"SEED": "1", "LR": "0.1"},
+    ]
+    assert [one["parameters"], *(each["parameters"] for each in listed)] == [{}, {}]
     assert cancelled.json()["state"] == "cancelled"
     assert [each["index"] for each in running] == [0, 1, 2]
     assert [each.status_code for each in missing] == [404] * 4

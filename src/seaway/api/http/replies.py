@@ -214,7 +214,7 @@ def job_reply(
     content: bool = True,
 ) -> Reply:
     """Return a response with a job, the endpoints of its workloads, its standby, and the numbers of its tasks."""
-    fields = {**job_fields(job, counts, content=content), "endpoints": _endpoints(workloads, job)}
+    fields = {**job_fields(job, counts, content=content, parameters=content), "endpoints": _endpoints(workloads, job)}
     if standby:
         fields["endpoints"] = _endpoints(standby.serving, job)
         more = {"clusters": list(standby.clusters), "state": standby.state, **with_message(standby.reason)}

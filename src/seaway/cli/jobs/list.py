@@ -144,7 +144,7 @@ def jobs(
     from seaway.client.calls.queues import waiting as listed_waiting
     from seaway.client.calls.service import me
     from seaway.terminal.queues import ALL_WAITING
-    from seaway.terminal.tables import FINISHED_COLUMNS, JOB_COLUMNS, TREE_COLUMNS, as_tree
+    from seaway.terminal.tables import FINISHED_COLUMNS, JOB_COLUMNS, TASK_COLUMNS, TREE_COLUMNS, as_tree
 
     given = {
         "state": state,
@@ -168,7 +168,8 @@ def jobs(
         given["cost"] = True
     of_array = partial(listed_tasks, array) if array else None
     call: Callable[..., Paged[Any]] = of_array or (listed_waiting if waiting else listed)
-    columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else JOB_COLUMNS
+    usual = TASK_COLUMNS if array else JOB_COLUMNS
+    columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else usual
 
     def read() -> Body:
         found = whole(client, paged)
