@@ -280,7 +280,7 @@ def test_defaults_of_a_spec_stay() -> None:
     assert codec.read_spec('{"name":"a","demand":{"request":{}}}') == JobSpec("a", Demand(ResourceRequest()))
     stored = json.loads(codec._SPEC.dump_json(JobSpec("a", Demand(ResourceRequest()))))  # noqa: SLF001  # the full form
     request = dict.fromkeys(("cpu_milli", "memory_mib", "gpus", "gpu_memory_mib", "gpu_memory_percent", "gpu_milli"), 0)
-    many = ("models", "use_types", "avoid_types", "use_uuids", "avoid_uuids", "vendors", "modes")
+    many = ("models", "use_types", "avoid_types", "use_uuids", "avoid_uuids", "vendors", "modes", "excluded")
     need = dict.fromkeys(("max_latency_ns", "max_jitter_ns", "max_loss_ppm", "min_bandwidth_mbps"), 0)
     assert stored == {
         "name": "a",
@@ -326,6 +326,7 @@ def test_defaults_of_a_spec_stay() -> None:
         "template": "job",
         "run": {
             "image": "",
+            "pod": "",
             **{name: [] for name in ("command", "args", "env", "ports", "env_from_secret", "env_from_config_map")},
         },
         "runtime": {

@@ -403,8 +403,10 @@ class QueueIn(Incoming):
     """Queues in which they do: all of the same or a lower priority, on the same devices and beyond their guarantees, or
     only their own."""
     reclaim: ReclaimName = "Guarantee"
-    """Running jobs of other queues that its waiting jobs displace, whatever their priorities: none; those beyond their
-    guarantees, while it stays within its own; or also those of queues with a larger share."""
+    """Running jobs of other queues that its waiting jobs displace, whatever their priorities.
+
+    None; those beyond their guarantees, while it stays within its own; or also those of queues with a larger share.
+    """
     preemptible: bool = True
     """True if its jobs may be displaced, unless a job says otherwise."""
     min_runtime: Time = "0s"
