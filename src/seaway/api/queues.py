@@ -117,7 +117,8 @@ async def list_shadows(
 async def list_queue_usage(request: Request) -> Response:
     """List allocations and waiting jobs by queue and tenant, by queue with its descendants, and by tenant and pool.
 
-    A token of a tenant sees its own queues and those of all tenants. Only its own jobs count.
+    A token of a tenant sees its own queues and those of all tenants. The sums of queues count the jobs of all tenants,
+    without names. Sums by tenant, and costs, are those of its own jobs.
     """
     pipeline, who = pipeline_of(request), caller_of(request)
     overview = pipeline.plane.overview

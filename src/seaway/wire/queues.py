@@ -80,7 +80,7 @@ class QueueUsageOut(Shown):
 class QueueTotalsOut(Shown):
     """Jobs and amounts of a queue with its descendants.
 
-    Amounts are as in `QueueIn`. A token of a tenant counts only the jobs of its tenant.
+    Amounts are as in `QueueIn`. Jobs of all tenants count, also for the token of a tenant.
     """
 
     queue: str
@@ -92,11 +92,11 @@ class QueueTotalsOut(Shown):
     """Amounts that the jobs hold."""
     guarantee: AmountsOut
     """Guaranteed amounts. For resources that the queue does not name, the sum over its children."""
-    borrowed: AmountsOut | None
-    """Used amounts beyond the guarantee; null if other tenants may have jobs in the queue that you may not see."""
+    borrowed: AmountsOut
+    """Used amounts beyond the guarantee."""
     limit: AmountsOut
     cost: CostOut | None = None
-    """GPU time and cost of the last 30 days."""
+    """GPU time and cost of the last 30 days; for the token of a tenant those of its own jobs."""
 
 
 class TenantTotalsOut(Shown):
@@ -303,14 +303,13 @@ def use_fields(use: QueueUsage) -> dict[str, Any]:
 
 def totals_fields(totals: QueueTotals) -> dict[str, Any]:
     """Return the fields of `QueueTotalsOut` for the sums of a queue."""
-    borrowed = totals.borrowed
     return {
         "queue": totals.queue,
         "waiting": totals.waiting,
         "running": totals.running,
         "used": written_amounts(totals.used),
         "guarantee": written_amounts(totals.guarantee),
-        "borrowed": None if borrowed is None else written_amounts(borrowed),
+        "borrowed": written_amounts(totals.borrowed),
         "limit": written_amounts(totals.limit),
         "cost": cost_fields(totals.cost),
     }

@@ -143,20 +143,25 @@ async def test_the_use_of_a_queue_counts_for_its_parents(rig: Rig) -> None:
     assert used["a"]["used"]["cpu"] == 2
 
 
-async def test_tenants_see_only_their_own_use(rig: Rig) -> None:
-    """The token of a tenant gets its queues and those of all tenants, and only its own jobs count."""
+async def test_tenants_see_the_totals_of_the_queues_that_accept_their_jobs(rig: Rig) -> None:
+    """A queue of all tenants counts the jobs of all, without names; a queue of another tenant is hidden."""
     await rig.submit()
+    await rig.submit("other", tenant="other", name="quiet-name")
     await rig.submit("other", queue="theirs", tenant="other")
     rig.step(3)
     seen = {}
     for token in ("user", "other", "operator"):
         async with rig.client(token) as client:
-            rows = (await client.get("/api/v1/queue-usage")).json()["queues"]
-        seen[token] = {each["queue"]: (each["running"], each["borrowed"] is not None) for each in rows}
+            found = (await client.get("/api/v1/queue-usage")).json()
+        seen[token] = {each["queue"]: (each["running"] + each["waiting"]) for each in found["queues"]}
+        if token == "user":
+            assert {each["tenant"] for each in (*found["uses"], *found["tenants"])} == {"default"}
+            assert "other" not in str(found)
+            assert "quiet-name" not in str(found)
     assert seen == {
-        "user": {"default": (1, False)},
-        "other": {"default": (0, False), "theirs": (1, True)},
-        "operator": {"default": (1, True), "theirs": (1, True)},
+        "user": {"default": 2},
+        "other": {"default": 2, "theirs": 1},
+        "operator": {"default": 2, "theirs": 1},
     }
 
 

@@ -91,10 +91,10 @@ def test_queues_are_in_the_order_of_the_tree() -> None:
 Amounts = dict[str, int | float | str]
 
 
-def totals(used: float, guarantee: Amounts, limit: Amounts, *, complete: bool = True) -> QueueTotalsOut:
+def totals(used: float, guarantee: Amounts, limit: Amounts) -> QueueTotalsOut:
     """Make the sums of a queue that uses GPUs."""
     fields: dict[str, Any] = {"used": {"gpus": used}, "guarantee": guarantee, "limit": limit}
-    return QueueTotalsOut(queue="q", waiting=0, running=1, borrowed={} if complete else None, **fields)
+    return QueueTotalsOut(queue="q", waiting=0, running=1, borrowed={}, **fields)
 
 
 def test_bars_end_at_the_limit_of_the_root_or_at_its_pool() -> None:
@@ -114,7 +114,6 @@ def test_use_beyond_a_guarantee_is_borrowed() -> None:
         (totals(5, {"gpus": 3}, {}), 2000),
         (totals(2, {"gpus": 3}, {}), 0),
         (totals(5, {}, {}), 0),
-        (totals(5, {"gpus": 3}, {}, complete=False), 0),
     )
     for given, borrowed in cases:
         assert [each.borrowed for each in bars_of(given, full)] == [borrowed]

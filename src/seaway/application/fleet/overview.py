@@ -279,7 +279,7 @@ class Overview:
         return self._queues.uses()
 
     def queue_totals(self, tenant: str = "", costs: Mapping[Lane, Cost] = NO_COSTS) -> list[QueueTotals]:
-        """Return the sums of queues with their descendants; with a tenant, of its own jobs and its queues only."""
+        """Return the sums of queues with their descendants; with a tenant, of the queues that it sees."""
         return self._queues.totals(tenant, costs)
 
     def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:

@@ -68,8 +68,6 @@ class QueueTotals:
         Guaranteed amounts. For resources that the queue does not name, the sum over its children.
     limit
         Limit of the queue itself.
-    complete
-        Whether `used` counts the jobs of all tenants that can have jobs in the queue.
     used
         Allocated amounts. GPUs of models count under the names that the guarantee and limit have for them.
     cost
@@ -79,17 +77,14 @@ class QueueTotals:
     queue: str
     guarantee: Amounts
     limit: Amounts
-    complete: bool = True
     waiting: int = 0
     running: int = 0
     used: dict[str, int] = field(default_factory=dict)
     cost: Cost = NO_COST
 
     @property
-    def borrowed(self) -> Amounts | None:
-        """Amounts beyond the guarantee; None if `used` is not complete."""
-        if not self.complete:
-            return None
+    def borrowed(self) -> Amounts:
+        """Amounts beyond the guarantee."""
         beyond = {name: amount - self.guarantee.get(name, 0) for name, amount in self.used.items()}
         return {name: amount for name, amount in beyond.items() if amount > 0}
 
@@ -154,24 +149,18 @@ class QueueViews:
         Parameters
         ----------
         tenant
-            Tenant whose jobs count and whose queues are returned, with those of all tenants; empty for all.
+            Tenant whose queues are returned, with those of all tenants, and whose costs count; empty for all. Jobs of
+            all tenants count, since they take the room of its jobs.
         costs
             Costs of queues and tenants.
         """
         queues = self._controller.names.queues.copy()
         children = children_of(queues.values())
         found = {
-            name: QueueTotals(
-                name,
-                subtree_guarantee(name, queues, children),
-                queue.limit,
-                complete=not tenant or queue.tenant == tenant,
-            )
+            name: QueueTotals(name, subtree_guarantee(name, queues, children), queue.limit)
             for name, queue in sorted(queues.items())
         }
         for use in self.uses():
-            if tenant not in {"", use.tenant}:
-                continue
             for each in path_of(use.queue, queues):
                 sums = found[each.name]
                 sums.waiting += use.waiting

@@ -98,7 +98,7 @@ def delete_queue(name: str) -> Call[None]:
 
 
 def queue_usage() -> Call[QueueUsageList]:
-    """Sum up allocations and waiting jobs by queue, and by queue and tenant, without other tenants."""
+    """Sum up allocations and waiting jobs by queue for all tenants, and by queue and tenant without other tenants."""
     return get("/queue-usage", QUEUE_USES)
 
 

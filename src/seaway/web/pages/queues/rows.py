@@ -112,6 +112,13 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
         for child in children.get(queue.name, ()):
             yield from subtree(child)
 
+    def jobs_of(queue: QueueOut) -> Held:
+        """Return the waiting and running jobs of all tenants; uses are those that the caller sees."""
+        sums = held(subtree(queue))
+        if (total := totals.get(queue.name)) is not None:
+            sums.waiting, sums.running = total.waiting, total.running
+        return sums
+
     def below(parent: str, depth: int, scale: Mapping[str, int]) -> Iterator[dict[str, object]]:
         for queue in children.get(parent, ()):
             full = scale or full_amounts(queue, rooms.get(queue.pool, Room()))
@@ -119,7 +126,7 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
                 "queue": queue,
                 "depth": depth,
                 "leaf": queue.name not in children,
-                "held": held(subtree(queue)),
+                "held": jobs_of(queue),
                 "bars": list(bars_of(totals[queue.name], full)) if queue.name in totals else [],
                 "cost": totals[queue.name].cost if queue.name in totals else None,
             }
@@ -176,7 +183,7 @@ def bars_of(totals: QueueTotalsOut | TenantTotalsOut, full: Mapping[str, int]) -
     Only queues borrow.
     """
     used, guarantee, limit = (parse_amounts(each) for each in (totals.used, totals.guarantee, totals.limit))
-    used[JOBS], borrows = totals.running, getattr(totals, "borrowed", None) is not None
+    used[JOBS], borrows = totals.running, hasattr(totals, "borrowed")
     others = sorted({*guarantee, *limit} - {GPUS})
     for name in (GPUS, *others):
         amount, own = used.get(name, 0), guarantee.get(name, 0)
