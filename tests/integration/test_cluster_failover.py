@@ -135,7 +135,9 @@ def test_node_at_its_pod_limit_is_not_tried(made: World) -> None:
     made.wait(running(made, gang), "the gang")
     assert {each.node for each in made.store.attempts(gang)[-1].placements} == {"alpha-0", "alpha-1"}
     job_id = made.submit(clusters=("alpha",))
-    made.wait(lambda: "2 no room for another pod" in made.plane.overview.reason(made.job(job_id)).message, "why")
+    made.wait(
+        lambda: "2 nodes have no room for another pod" in made.plane.overview.reason(made.job(job_id)).message, "why"
+    )
     alpha.delete(PODS, "default", "agent-1")
     made.wait(running(made, job_id), "the job")
     assert made.store.attempts(job_id)[-1].placements[0].node == "alpha-1"

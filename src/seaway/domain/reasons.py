@@ -27,6 +27,9 @@ TEXTS: Mapping[str, str] = {
     "reserved_in_advance": "reserved for others from {begin} to {end}",
     "reserved_for_maintenance": "reserved for maintenance {name} from {begin} to {end}",
     "tpu_slice": "TPU slice that needs a gang with one replica per node: {slices}",
+    "is_cordoned": "cordoned",
+    "under_maintenance": "under maintenance {name} until {until}",
+    "cluster_lost": "in a cluster that does not answer",
     "model_limit": "GPU model without room under the limit of {holders}: {models}",
     # Steps of jobs.
     "quoted": "{text}",
@@ -442,7 +445,10 @@ TEXTS: Mapping[str, str] = {
     # Explanations.
     "nodes_fit": "{fits} of {nodes} nodes fit",
     "nodes_fit_best": "{fits} of {nodes} nodes fit, best {place}",
-    "nodes_refused": "{count} {why}",
+    "nodes_refused": "{count:node}: {why}",
+    "nodes_excluded": "{count:node} {why}",
+    "node_has": "{count:node} has {why}",
+    "nodes_have": "{count:node} have {why}",
     "refused_are": "refused",
     "with_links": "{what} ({clauses})",
     "more_links": "{count} links more",
@@ -475,11 +481,11 @@ TEXTS: Mapping[str, str] = {
     "displaced": "displaced by {winner}",
     "shrinks_off": "shrinks off {places}",
     "consequences": (
-        "{moved:job} would move, {started} of {waiting} waiting jobs would start, {stopped} running jobs would have to"
+        "{moved:job} would move, {started} of {waiting:waiting job} would start, {stopped:running job} would have to"
         " wait"
     ),
     "would_shrink": "{count:elastic job} would shrink",
-    "starts_change": "{earlier} waiting jobs are expected to start earlier, {later} later",
+    "starts_change": "{earlier:waiting job} would start earlier than expected now, {later} later",
     "shrinks_by": "shrinks by {count:replica} for {winner}",
     "named_job": "job {job!r} of queue {queue!r}",
     "and_more": "{what} and {count} more",

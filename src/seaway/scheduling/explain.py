@@ -23,6 +23,7 @@ from seaway.scheduling.kernels.filter_reasons import SLICE
 from seaway.scheduling.plain import best_connected, losses_of_islands, scaled
 from seaway.scheduling.plugins.nodes import DeviceFit
 from seaway.scheduling.profile import Profile
+from seaway.scheduling.refusals import Mend, clause, mend, ordered
 from seaway.scheduling.remedies import changes, combined_changes
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -100,6 +101,12 @@ MAX_CANDIDATES = 5
 OTHER_SLICES = f"{DeviceFit.name}.{SLICE}"
 """Code of refusals of TPU slices that the job does not take whole."""
 
+CLOSED_BY = frozenset({("Network", 1), ("NodeReady", 1)})
+"""Reasons, by plugin and code, that `closed` of `explain` can name."""
+
+MAX_CODES = 256
+"""Number of codes of a filter, including 0."""
+
 MAX_SLICES_NAMED = 3
 """Maximum number of kinds of TPU slices in a message."""
 
@@ -147,7 +154,7 @@ class Limitation(NamedTuple):
     keepers: Sequence[Keeper]
 
 
-def explain(
+def explain(  # noqa: PLR0913  # what excludes nodes, by its origin
     snapshot: Snapshot,
     job: Job,
     profile: Profile,
@@ -156,6 +163,7 @@ def explain(
     most: int = MAX_CANDIDATES,
     admits: Admits | None = None,
     limitations: Sequence[Limitation] = (),
+    closed: Sequence[Keeper] = (),
 ) -> Explanation:
     """Explain the decision for the next replica of a job.
 
@@ -175,18 +183,21 @@ def explain(
         As for `remedies`; None to look for no remedies.
     limitations
         Rules that exclude nodes before the filters of the policy, in their order.
+    closed
+        Decisions that close clusters and nodes.
 
     Returns
     -------
     Explanation
-        Each node counts for the first rule that excludes it. Limitations only count for nodes that fit otherwise.
+        Each node counts for the rule that takes longest to mend, and the first among these (see `Mend`). Limitations
+        only count for nodes that fit otherwise.
 
     Raises
     ------
     RejectedError
         If the job names an unknown gateway.
     """
-    trial = _Trial(snapshot, profile, sequence)
+    trial = _Trial(snapshot, profile, sequence, closed=closed)
     excluded = trial.excluded(job, limitations) if limitations else []
     cycle, refusals = trial.run(job, excluded)
     candidates = trial.candidates(cycle, most)
@@ -234,10 +245,10 @@ def summary(explanation: Explanation, short: str = "") -> Reason:
     --------
     >>> from seaway.domain.placement import Refusal
     >>> summary(Explanation("job", 1213, (Refusal("NodeResources", "not enough free CPU", 1213),)))
-    '0 of 1,213 nodes fit: 1,213 not enough free CPU'
+    '0 of 1,213 nodes fit: 1,213 nodes have not enough free CPU'
     """
     fitting = explanation.nodes - sum(refusal.nodes for refusal in explanation.refusals)
-    refused = tuple(Reason("nodes_refused", count=each.nodes, why=each.reason) for each in explanation.refusals)
+    refused = tuple(map(clause, explanation.refusals))
     counts = {"fits": fitting, "nodes": explanation.nodes}
     if explanation.candidates:
         best = explanation.candidates[0]
@@ -290,7 +301,14 @@ class _Trial:
         Number of nodes of the fleet, without removed ones.
     """
 
-    def __init__(self, snapshot: Snapshot, profile: Profile, sequence: int, admits: Admits = lambda *_: ()) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        profile: Profile,
+        sequence: int,
+        admits: Admits = lambda *_: (),
+        closed: Sequence[Keeper] = (),
+    ) -> None:
         self._snapshot = snapshot.copy()
         self._snapshot.demands = snapshot.demands.copy()
         self._snapshot.arrays.clusters_open[CLUSTERS_RESERVED] = 0
@@ -300,12 +318,17 @@ class _Trial:
         self._existing[list(snapshot.node_index.values())] = True
         self.nodes = len(snapshot.node_index)
         self._admits = admits
+        self._closed = closed
 
     def excluded(self, job: Job, limitations: Sequence[Limitation]) -> list[tuple[Refusal, NDArray[np.bool_]]]:
-        """Return the reasons of limitations with the nodes that each of them excludes, shape (N,)."""
-        before = [_Trial(each.snapshot, self._profile, 0).run(each.job)[0].feasible for each in limitations]
+        """Return the reasons of limitations with the nodes that each of them excludes, shape (N,).
+
+        Nodes that do not fit without limitations have the reasons from there.
+        """
+        trials = [_Trial(each.snapshot, self._profile, 0, closed=self._closed) for each in limitations]
+        before = [trial.run(each.job)[0].feasible for trial, each in zip(trials, limitations, strict=True)]
         after = [*before, self.run(job)[0].feasible][1:]
-        excluded = []
+        excluded = trials[0].refused(limitations[0].job)
         for limitation, with_it, without in zip(limitations, after, before, strict=True):
             left = without & ~with_it & ~after[-1]
             for keeper in limitation.keepers:
@@ -328,14 +351,25 @@ class _Trial:
     ) -> tuple[Cycle, tuple[Refusal, ...]]:
         """Run the profile up to PreScore.
 
-        Return the cycle and the reasons with their numbers of nodes, largest first.
+        Return the cycle and the reasons with their numbers of nodes, in the order of `ordered`.
 
         Parameters
         ----------
         excluded
             Reasons with nodes that are already excluded, as from `excluded`.
         """
-        cycle = Cycle(
+        cycle = self._cycle(job)
+        for _, nodes in excluded:
+            cycle.feasible &= ~nodes
+        found = self._refusals(cycle)
+        return cycle, ordered([refusal for refusal, _ in (*excluded, *found)])
+
+    def refused(self, job: Job) -> list[tuple[Refusal, NDArray[np.bool_]]]:
+        """Return the reasons of the profile up to PreScore, with the nodes of each, shape (N,)."""
+        return self._refusals(self._cycle(job))
+
+    def _cycle(self, job: Job) -> Cycle:
+        return Cycle(
             snapshot=self._snapshot,
             job=job,
             replica=0,
@@ -344,26 +378,13 @@ class _Trial:
             usable=self._snapshot.arrays.clusters_open[CLUSTERS_ALLOWED] != 0,
             feasible=self._existing.copy(),
         )
-        for _, nodes in excluded:
-            cycle.feasible &= ~nodes
-        refusals = [*(refusal for refusal, _ in excluded), *self._refusals(cycle)]
-        return cycle, tuple(sorted(refusals, key=lambda refusal: -refusal.nodes))
 
-    def _refusals(self, cycle: Cycle) -> list[Refusal]:
-        """Exclude nodes from the cycle's feasible nodes. Return the reasons, in the order of the plugins."""
+    def _refusals(self, cycle: Cycle) -> list[tuple[Refusal, NDArray[np.bool_]]]:
+        """Exclude nodes from the cycle's feasible nodes. Return the reasons with their nodes, shape (N,)."""
         for before in self._profile.at(PreFilter):  # type: ignore[type-abstract]
             if not (status := before.pre_filter(cycle)).passes:
                 return [self._refuse_all(cycle, before.name, status.reason)]
-        refusals: list[Refusal] = []
-        for plugin in self._profile.at(Filter):  # type: ignore[type-abstract]
-            codes = plugin.filter(cycle)
-            counts = np.bincount(codes[cycle.feasible])
-            refusals += [
-                self._refusal(plugin.name, reason, cycle.feasible & (codes == code), f"{plugin.name}.{code}")
-                for code, (reason, count) in enumerate(zip(plugin.reasons, counts[1:], strict=False), 1)
-                if count
-            ]
-            cycle.feasible &= codes == 0
+        refusals = self._filtered(cycle)
         if cycle.feasible.any():
             for after in self._profile.at(PreScore):  # type: ignore[type-abstract]
                 status = after.pre_score(cycle)
@@ -372,6 +393,33 @@ class _Trial:
                 elif not status.passes:
                     return [*refusals, self._refuse_all(cycle, after.name, status.reason)]
         return refusals
+
+    def _filtered(self, cycle: Cycle) -> list[tuple[Refusal, NDArray[np.bool_]]]:
+        """Run the filters. Each node counts for the filter and reason that take longest to mend."""
+        open_before = cycle.feasible.copy()
+        latest = np.full(len(open_before), len(Mend), np.uint8)
+        by, reasons = np.zeros(len(open_before), np.int64), [("", 0, "")]
+        for plugin in self._profile.at(Filter):  # type: ignore[type-abstract]
+            codes = plugin.filter(cycle)
+            mends = np.full(MAX_CODES, len(Mend), np.uint8)
+            mends[1 : len(plugin.reasons) + 1] = [mend(plugin.name, i) for i in range(1, len(plugin.reasons) + 1)]
+            is_later = mends[codes] < latest
+            latest[is_later] = mends[codes][is_later]
+            by[is_later] = len(reasons) + codes[is_later] - 1
+            reasons += [(plugin.name, code, reason) for code, reason in enumerate(plugin.reasons, 1)]
+            cycle.feasible &= codes == 0
+        found: list[tuple[Refusal, NDArray[np.bool_]]] = []
+        for at in np.unique(by[open_before & (by > 0)]):
+            name, code, reason = reasons[int(at)]
+            nodes = open_before & (by == at)
+            for keeper in self._closed if (name, code) in CLOSED_BY else ():
+                if (own := nodes & self._among(keeper.places)).any():
+                    refusal = self._refusal(name, Reason(keeper.code, **keeper.params), own, keeper.code)
+                    found.append((replace(refusal, params=keeper.params), own))
+                nodes &= ~own
+            if nodes.any():
+                found.append((self._refusal(name, reason, nodes, f"{name}.{code}"), nodes))
+        return found
 
     def _refusal(self, plugin: str, reason: str, refused: NDArray[np.bool_], code: str = "") -> Refusal:
         """Return a reason with the number of excluded nodes of each cluster. `refused` has shape (N,).
@@ -388,11 +436,11 @@ class _Trial:
             reason = Reason(code, **params)
         return Refusal(plugin, reason, int(counts.sum()), clusters, code, params)
 
-    def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> Refusal:
+    def _refuse_all(self, cycle: Cycle, plugin: str, reason: str) -> tuple[Refusal, NDArray[np.bool_]]:
         """Exclude all nodes that are still feasible."""
-        refusal = self._refusal(plugin, reason, cycle.feasible)
+        nodes = cycle.feasible.copy()
         cycle.feasible[:] = False
-        return refusal
+        return self._refusal(plugin, reason, nodes), nodes
 
     def candidates(self, cycle: Cycle, most: int = MAX_CANDIDATES) -> tuple[Candidate, ...]:
         """Return the best feasible nodes, ordered by proximity to the job's data, then by score."""

@@ -52,7 +52,7 @@ def refusals(explanation: Body, *, placed: bool = False) -> list[RenderableType]
     """Return a table with the number of nodes that each rule refuses now; of a placed job, its own use is free."""
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
-    own = ", if its own use was free" if placed else ""
+    own = ", not counting what it holds itself" if placed else ""
     head = f"\n{fit or 'none'} of {nodes} could take a replica now{own}"
     if not explanation["filtered"]:
         return [head]

@@ -26,7 +26,7 @@ class ClusterReasons:
     fits, nodes
         Number of nodes that fit a replica, and number of all nodes.
     refusals
-        Reasons why the others do not fit, with numbers of nodes, largest first.
+        Reasons why the others do not fit, with numbers of nodes, in the order of the explanation.
     """
 
     cluster: str
@@ -75,7 +75,7 @@ def by_cluster(explanation: ExplanationOut, nodes: Mapping[str, int]) -> list[Cl
             cluster,
             max(total - sum(count for _, count in refused.get(cluster, ())), 0),
             total,
-            tuple(sorted(refused.get(cluster, ()), key=lambda each: -each[1])),
+            tuple(refused.get(cluster, ())),
         )
         for cluster, total in nodes.items()
     ]

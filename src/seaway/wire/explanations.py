@@ -27,7 +27,8 @@ class FilteredOut(Shown):
     reason: CodeOut
     """The code `NodeResources.1` is the filter and the number of its reason. For capacity of others:
     `reserved_for_job`, `reserved_for_other_tenant`, both also with `_until` if the start of that job is unknown,
-    `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`. Parameters are `job`, `job_id`, `starts_at`,
+    `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`. For clusters and nodes that are closed:
+    `is_cordoned`, `under_maintenance`, `cluster_lost`. Parameters are `job`, `job_id`, `starts_at`,
     `until`, `begin`, `end`, `name`, `models`, `holders`."""
 
 

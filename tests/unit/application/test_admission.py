@@ -140,7 +140,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
             {"replicas": 3, "gang": True, "single_cluster": True, "run": Run(command=("train",))},
             "it would fit with 2 replicas or with MASTER_ADDR in run.env",
         ),
-        ({"mig": "3g.40gb"}, "2 no such MIG profile; it would fit without mig (alpha/node-0)"),
+        ({"mig": "3g.40gb"}, "2 nodes have no such MIG profile; it would fit without mig (alpha/node-0)"),
         ({"gpus": 3, "cpu_milli": 10**9}, "it would fit with gpus 2 instead of 3 and with cpu"),
         (
             {"gpus": 3, "regions": {"nowhere"}},
@@ -195,7 +195,7 @@ def test_what_is_bound_to_a_part_of_the_fleet_is_reported_what_fits_there() -> N
     for field, value, reason in bounds:
         reported = refused(made, gpus=2, **{field: value})["resources"]
         assert reported.endswith("it would fit with gpus 1 instead of 2 (small/node-0)")
-        assert f"1 {reason}" in reported
+        assert f"1 node: {reason}" in reported
     reported = refused(made, queue="q", node_labels={"disk": "fast"}, regions={"us"})["resources"]
     assert reported.endswith("it would fit without regions and without node_labels (small/node-0)")
     reported = refused(made, queue="q", clusters={"large"})["resources"]

@@ -365,8 +365,8 @@ def test_nodes_that_are_reserved_name_the_job_and_the_time() -> None:
         assert (refusal.plugin, refusal.code, refusal.nodes) == ("Reservations", "reserved_for_job", 1)
         assert refusal.reason.startswith("reserved for job head (starts at about ")
         assert not explanation.fits
-    assert "1 reserved for job head" in reason.message
-    assert "1 reserved for job head" in tried.message
+    assert "1 node reserved for job head" in reason.message
+    assert "1 node reserved for job head" in tried.message
 
 
 def test_a_run_time_that_lets_a_job_pass_is_offered_and_works() -> None:

@@ -18,8 +18,9 @@ FITS = ""
 MEMORY = "not enough free GPU memory on one device"
 CORES = "not enough free GPU cores on one device"
 TYPE = "GPU type or mode not allowed"
-UUID = "GPU not among those allowed by UUID"
-WHOLE = "GPU in use, but requested whole"
+UUID = "GPU excluded by its UUID"
+WHOLE = "GPUs in use"
+SMALL = "too little memory on each GPU"
 
 
 def refusal(device: Device, asked: Job, *running: Job) -> str:
@@ -36,12 +37,12 @@ def test_job_without_gpu_needs_no_device() -> None:
 
 def test_node_without_devices_rejects_gpu_job() -> None:
     """The reason is the number of GPUs."""
-    assert refusals(snapshot_of(node()), job(gpus=1)) == ["no GPU on the node"]
+    assert refusals(snapshot_of(node()), job(gpus=1)) == ["no GPU"]
 
 
 def test_container_never_gets_a_device_twice() -> None:
     """A node with too few devices rejects the job, even when one device has enough room."""
-    assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "fewer GPUs on the node than requested"
+    assert refusal(gpu(), job(gpus=2, gpu_memory_mib=1)) == "too few GPUs"
 
 
 @pytest.mark.parametrize("closed", [{"healthy": False}, {"cordoned": True}])
@@ -119,7 +120,7 @@ def test_slice_fits_in_free_memory_of_one_device() -> None:
 def test_memory_of_two_devices_does_not_add_up() -> None:
     """A slice is on one device."""
     snapshot = snapshot_of(node(gpu(memory_mib=1_000), gpu(memory_mib=1_000)))
-    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=1_001)) == [MEMORY]
+    assert refusals(snapshot, job(gpus=1, gpu_memory_mib=1_001)) == [SMALL]
 
 
 def test_percent_is_of_each_device_and_rounded_down() -> None:
@@ -229,7 +230,7 @@ def test_even_shares_can_all_be_allocated() -> None:
 def test_demand_beyond_even_shares_is_rejected(shares: int) -> None:
     """Excess memory is rejected as memory, and cores beyond an instance as cores."""
     card = gpu(memory_mib=9_856, core_milli=142, share_limit=shares, even_shares=True)
-    assert refusal(card, job(gpus=1, gpu_memory_mib=9_857)) == MEMORY
+    assert refusal(card, job(gpus=1, gpu_memory_mib=9_857)) == SMALL
     assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=143)) == CORES
     assert refusal(card, job(gpus=1, gpu_memory_mib=9_856, gpu_milli=142)) == FITS
 
@@ -238,7 +239,7 @@ def test_device_of_unknown_memory_is_allocated_whole() -> None:
     """Without known memory a job that requests no memory gets a device, and others are rejected."""
     card = gpu(memory_mib=0, share_limit=1, even_shares=True)
     assert refusal(card, job(gpus=1)) == FITS
-    assert refusal(card, job(gpus=1, gpu_memory_mib=1)) == MEMORY
+    assert refusal(card, job(gpus=1, gpu_memory_mib=1)) == SMALL
 
 
 def test_all_cores_need_an_idle_device() -> None:
@@ -252,7 +253,7 @@ def test_whole_device_is_rejected_for_its_use() -> None:
     small, whole = job(gpus=1, gpu_memory_mib=1, gpu_milli=100), job(gpus=1)
     assert refusal(gpu(), whole, small) == WHOLE
     assert refusal(gpu(), whole, whole) == WHOLE
-    assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=1_001, gpu_milli=1_000), small) == MEMORY
+    assert refusal(gpu(memory_mib=1_000), job(gpus=1, gpu_memory_mib=1_001, gpu_milli=1_000), small) == SMALL
 
 
 def test_job_without_cores_needs_a_device_with_free_cores() -> None:
@@ -283,11 +284,19 @@ def test_same_numa_allocates_devices_of_one_numa_node() -> None:
 
 
 def test_node_reason_is_that_of_most_devices() -> None:
-    """The earlier filter decides among equals."""
+    """A wrong size goes before a device that is not healthy."""
     asked = job(gpus=4, gpu_memory_mib=500)
     sick, small, good = gpu(healthy=False), gpu(memory_mib=100), gpu()
     snapshot = snapshot_of(node(sick, small, small, good), node(good, small, sick, good))
-    assert refusals(snapshot, asked) == [MEMORY, "GPU not healthy or cordoned"]
+    assert refusals(snapshot, asked) == [SMALL, SMALL]
+    assert refusals(snapshot_of(node(sick, good, good, good, small)), asked) == ["GPU not healthy or cordoned"]
+
+
+def test_another_model_goes_before_the_number_and_the_use_of_devices() -> None:
+    """A node without the model is refused for its model, whatever it has too few of or is full with."""
+    asked = job(gpus=4, models={"NVIDIA H100"}, gpu_memory_mib=500)
+    nodes = node(gpu(model="NVIDIA A10G", memory_mib=100)), node(gpu(model="NVIDIA H100"))
+    assert refusals(snapshot_of(*nodes), asked) == ["GPU type or mode not allowed", "too few GPUs"]
 
 
 def test_same_island_rejects_devices_without_common_nvlinks() -> None:

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seaway.application.control.rejections import Refusals
 from seaway.domain.device import Device
 from seaway.domain.job import Demand, GpuTopology, Job
 from seaway.domain.network import Link, NetworkNeed
 from seaway.domain.node import Taint
 from seaway.domain.placement import Explanation, Remedy
-from seaway.scheduling.columns import CLUSTERS_RESERVED
+from seaway.scheduling.columns import CLUSTERS_RESERVED, NODE_OPEN
 from seaway.scheduling.engine import decide, trial_placements
-from seaway.scheduling.explain import combined_remedies, explain, summary
+from seaway.scheduling.explain import Keeper, Limitation, combined_remedies, explain, summary
 from seaway.scheduling.framework import Codes, Cycle, Scores, Status, Verdict
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plain import choose, run_filters, total_score
@@ -370,13 +371,40 @@ def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:
     nodes = [node(gpu(memory_mib=8_000))] * 3 + [node(taints=(Taint("x"),))]
     reported = explained(snapshot_of(*nodes), job(gpus=1, gpu_memory_mib=9_000), PROFILE)
     assert summary(reported) == (
-        "0 of 4 nodes fit: 3 not enough free GPU memory on one device, 1 taint not tolerated; "
+        "0 of 4 nodes fit: 3 nodes have too little memory on each GPU, 1 node: taint not tolerated; "
         "it would fit with gpu_memory 8000Mi instead of 9000Mi (cluster-0/node-0)"
     )
     reported = explained(snapshot_of(*nodes), job(gpus=1, models={"NVIDIA L4"}), PROFILE)
     assert summary(reported).endswith("; it would fit without gpu_model (cluster-0/node-0)")
     reported = explained(snapshot_of(*nodes), job(gpus=1), PROFILE)
-    assert summary(reported) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 taint not tolerated"
+    assert summary(reported) == "3 of 4 nodes fit, best cluster-0/node-0; refused: 1 node: taint not tolerated"
+
+
+def test_what_can_never_be_mended_is_named_first() -> None:
+    """A node of another model counts for its model, also if it is full and its cluster is closed; reservations last."""
+    a10, h100 = gpu(model="NVIDIA A10G"), gpu(model="NVIDIA H100")
+    parts = (
+        cluster(node(a10, cpu_milli=1), node(a10), name="a"),
+        cluster(node(h100), node(h100), node(h100), name="b"),
+    )
+    snapshot = snapshot_of(*parts)
+    asked = job(gpus=1, models={"NVIDIA H100"}, cpu_milli=1)
+    taken = snapshot.nodes[snapshot.node_index["b", "node-0"]].devices[0].uuid
+    apart = Refusals(0, frozenset({taken}), frozenset({("a", ""), ("b", "node-1")}))
+    limited = replace(asked, demand=apart.retained(asked.demand))
+    keepers = [Keeper("reserved_for_maintenance", {"name": "m", "begin": BEGIN, "end": BEGIN})]
+    shut = [Keeper("under_maintenance", {"name": "fw", "until": BEGIN}, {("b", "node-2")})]
+    snapshot.arrays.nodes[NODE_OPEN, snapshot.node_index["b", "node-2"]] = 0
+    limits = [Limitation("Reservations", snapshot, asked, keepers)]
+    reported = explain(snapshot, limited, PROFILE, limitations=limits, closed=shut)
+    assert [(each.reason, each.nodes) for each in reported.refusals] == [
+        ("GPU type or mode not allowed", 2),
+        ("under maintenance fw until 2026-11-27 14:05 UTC", 1),
+        ("reserved for maintenance m from 2026-11-27 14:05 UTC to 2026-11-27 14:05 UTC", 2),
+    ]
+
+
+BEGIN = "2026-11-27T14:05:00Z"
 
 
 def linked() -> Snapshot:

@@ -106,7 +106,7 @@ def test_closed_cluster_rejects_every_job() -> None:
     cycle = cycle_for(east(), job(gateway="user", max_latency_ns=1))
     cycle.usable = np.zeros(1, np.bool_)
     [code] = Network().filter(cycle)
-    assert Network.reasons[code - 1] == "in a cluster closed to this decision"
+    assert Network.reasons[code - 1] == "in a cluster that is cordoned or does not answer"
 
 
 def test_new_measurements_take_effect_immediately() -> None:

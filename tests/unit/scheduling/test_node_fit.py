@@ -18,7 +18,7 @@ from seaway.scheduling.snapshot.update import put_node
 from seaway.testing.plugins import cluster, gpu, job, node
 from tests.unit.scheduling.requesting import cycle_for, place, refusals, snapshot_of
 
-REFUSED = "the job was refused there"
+REFUSED = "the job failed to start there"
 SPOT = Taint("spot", "yes")
 FULL = "no room for another pod"
 
@@ -159,9 +159,10 @@ def test_pods(pods: int | None, reason: str) -> None:
     assert refusals(snapshot, job()) == ([FULL] if pods == 0 else [""])
 
 
-def test_pod_limit_is_the_first_reason() -> None:
-    """No smaller job would fit there, so other shortages are not the reason."""
-    assert refusals(snapshot_of(node(pods=0, cpu_milli=1)), job(cpu_milli=2, memory_mib=10**6)) == [FULL]
+def test_the_size_of_a_node_is_the_first_reason() -> None:
+    """A node that is too small is named so, then one without room for pods, then one that is full."""
+    snapshot = snapshot_of(node(pods=0, cpu_milli=1), node(pods=0, cpu_milli=2), node(memory_mib=9))
+    assert refusals(snapshot, job(cpu_milli=2, memory_mib=10)) == ["too little CPU", FULL, "too little memory"]
 
 
 def test_replicas_of_a_gang_share_the_pod_limit() -> None:

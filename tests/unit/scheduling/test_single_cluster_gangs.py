@@ -63,7 +63,7 @@ def test_tpu_gang_takes_one_whole_slice(policy: str) -> None:
 
     three = job(**whole, replicas=3, gang=True, vendors=rules.vendors)
     said = summary(explain(snapshot, three, profile))
-    assert "5 TPU slice that needs a gang with one replica per node: TPU v5e 2x4 (2 nodes)" in said
+    assert "5 nodes: TPU slice that needs a gang with one replica per node: TPU v5e 2x4 (2 nodes)" in said
     mine = frozenset({snapshot.fleet.clusters[0].nodes[1].devices[0].uuid})
     assert nodes(replicas=3, gang=True, vendors=rules.vendors) == []
     assert nodes(replicas=2, gang=True, vendors=rules.vendors, use_uuids=mine) == []

@@ -60,7 +60,7 @@ def test_a_decision_of_the_past_is_not_shown_as_the_present() -> None:
         console.print(picture(body, 2))
     lines = said.get().splitlines()
     assert re.fullmatch(r"  chosen because \(decided 3h\dm ago\): bestfit chose east/n0", lines[1])
-    assert "2 of 2 nodes could take a replica now, if its own use was free" in lines
+    assert "2 of 2 nodes could take a replica now, not counting what it holds itself" in lines
     assert "scores of the best nodes now" in lines
 
 

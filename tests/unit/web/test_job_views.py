@@ -84,7 +84,7 @@ def test_a_log_that_began_again_takes_the_place_of_the_one_before() -> None:
 
 
 def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
-    """Those where most fit come first; reasons are ordered by how many nodes they refuse."""
+    """Those where most fit come first; reasons keep the order of the explanation."""
     no = CodeOut(code="", params={})
     explanation = ExplanationOut(
         nodes=10,
@@ -104,7 +104,7 @@ def test_clusters_say_how_many_nodes_fit_and_why_others_do_not() -> None:
     ] == [
         ("c", 2, 2, []),
         ("b", 1, 3, [("full", 2)]),
-        ("a", 0, 5, [("far", 4), ("full", 1)]),
+        ("a", 0, 5, [("full", 1), ("far", 4)]),
     ]
     (mend,) = remedy_texts(explanation.remedies, {})
     assert (mend.word, mend.asked, mend.admits, mend.path) == ("gpu_memory", "200Gi", "80Gi", "resources.gpu_memory")

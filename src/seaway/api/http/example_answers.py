@@ -223,7 +223,7 @@ ANSWERS: dict[str, Any] = {
         "policy": "bestfit",
         "fits": True,
         "reason": {"code": "nodes_fit_best", "params": {"fits": 1, "nodes": 3, "place": "berlin/node-1"}},
-        "message": "1 of 3 nodes fit, best berlin/node-1; refused: 2 not enough free CPU",
+        "message": "1 of 3 nodes fit, best berlin/node-1; refused: 2 nodes have not enough free CPU",
         "candidates": [_CHOICE],
         "placements": [_PLACEMENT],
         "explanation": _FITS,
@@ -234,7 +234,7 @@ ANSWERS: dict[str, Any] = {
         "name": "huge",
         "state": "queued",
         "reason": {"code": "no_node_fits", "params": {}},
-        "message": "waits: 0 of 3 nodes fit: 3 not enough free CPU; "
+        "message": "waits: 0 of 3 nodes fit: 3 nodes have not enough free CPU; "
         "it would fit with cpu 60 instead of 64 (berlin/node-1)",
         "position": 2,
         "ahead": 1,

@@ -367,7 +367,7 @@ EXAMPLES: dict[str, Any] = {
                 "started_at": None,
                 "position": 1,
                 "reason": {"code": "no_node_fits", "params": {}},
-                "message": "waits: 0 of 3 nodes fit: 3 not enough free GPU memory",
+                "message": "waits: 0 of 3 nodes fit: 3 nodes have not enough free GPU memory on one device",
             }
         ],
         "total": 1,

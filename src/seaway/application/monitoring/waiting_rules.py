@@ -73,5 +73,5 @@ class WaitingRules:
         if explanation is None:
             return GATEWAY
         if not explanation.fits and explanation.refusals:
-            return explanation.refusals[0].plugin
+            return max(explanation.refusals, key=lambda each: each.nodes).plugin
         return HELD if explanation.deferral_reason else ROOM

@@ -21,7 +21,7 @@ from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MA
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
-from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
+from seaway.application.whatif.limitations import MAX_NAMED, Usable, closed, usable
 from seaway.domain import reasons
 from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
 from seaway.domain.device import WHOLE_DEVICE_MILLI
@@ -32,7 +32,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
 from seaway.domain.queues import policy_text
-from seaway.domain.reasons import TEXTS, Params
+from seaway.domain.reasons import Params
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     DEVICE_CORE,
@@ -51,11 +51,12 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
 )
 from seaway.scheduling.engine import trial_placements
-from seaway.scheduling.explain import MAX_CANDIDATES, explain, remedies, summary, verified
+from seaway.scheduling.explain import MAX_CANDIDATES, Keeper, explain, remedies, summary, verified
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import LimitHit, Owner
+from seaway.scheduling.refusals import CAPACITY_RULES
 from seaway.scheduling.shortage import shortage
 from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -127,7 +128,9 @@ class DryRuns:
             _, profile, job = self._stage(spec, "this job", policy)
             usable = self._usable(job, spec, user)
             snapshot = usable.snapshot
-            explanation = explain(snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations)
+            explanation = explain(
+                snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations, closed=self._closed()
+            )
             placements, hit = self._placed(snapshot, spec, user, job, profile)
             if behind := self._comes_behind(spec, user):
                 placements = ()
@@ -381,7 +384,7 @@ class DryRuns:
         if booking:
             twin = snapshot.copy()
             booking.release(twin)
-            return _its_own(explain(twin, seen, profile), spec)
+            return _its_own(explain(twin, seen, profile, closed=self._closed()), spec)
         now_ns = self._controller.live.clock.monotonic_ns()
         if now_ns - self._known_ns >= EXPLANATIONS_CACHE_NS:  # limits and reservations may have changed
             self._known, self._known_ns = {}, now_ns
@@ -392,11 +395,17 @@ class DryRuns:
         found, tried = self._known.get(key, (None, False))
         if found is None or (with_remedies and not tried):
             usable = self._usable(seen, spec, job.submitted_by)
-            found = found or explain(usable.snapshot, usable.job, profile, limitations=usable.limitations)
+            found = found or explain(
+                usable.snapshot, usable.job, profile, limitations=usable.limitations, closed=self._closed()
+            )
             if with_remedies:
                 found = replace(found, remedies=self._remedies(usable, spec, job.submitted_by, seen, profile))
             self._known[key] = found, with_remedies
         return _its_own(replace(found, job=job.id), spec)
+
+    def _closed(self) -> list[Keeper]:
+        with self._controller.lock:
+            return closed(self._controller)
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""
@@ -485,7 +494,7 @@ def _shown(candidates: Sequence[Candidate], placements: Sequence[Placement]) -> 
 
 def _placement_code(explanation: Explanation, short: str, *, delays: bool, behind: bool) -> tuple[str, Params]:
     """Return the code and parameters of the reason why a job without a limit is not placed."""
-    kept = next((each for each in explanation.refusals if each.code in TEXTS), None)
+    kept = next((each for each in explanation.refusals if each.plugin in CAPACITY_RULES), None)
     if kept and not explanation.fits:
         code = "reserved_in_advance" if "begin" in kept.params else "reserved_for_others"
         return code if kept.code != "model_limit" else kept.code, kept.params

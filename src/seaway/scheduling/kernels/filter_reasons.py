@@ -61,7 +61,8 @@ NUMA = 13
 PROFILE = 14
 ISLAND = 15
 SLICE = 16
-CODES = 17
+TOO_SMALL = 17
+CODES = 18
 """Number of codes, including 0."""
 
 KIND_OK, NO_PROFILE, OTHER_SLICE = 1, 2, 3
@@ -81,10 +82,13 @@ def device_reason(  # one return per rule
         MIG profile, `OTHER_SLICE` if only its slice has another number of nodes, else 0, shape (D,).
     """
     devices = fleet.devices
-    if not devices[DEVICE_OPEN, d]:  # 2, 3
-        return CLOSED
     if kind_ok[d] != KIND_OK:  # 4
         return SLICE if kind_ok[d] == OTHER_SLICE else PROFILE if kind_ok[d] == NO_PROFILE else KIND
+    memory = memory_needed(fleet, demands, k, d)
+    if devices[DEVICE_MEMORY, d] < memory:
+        return TOO_SMALL
+    if not devices[DEVICE_OPEN, d]:  # 2, 3
+        return CLOSED
     if not demands.device_ok[demands.amounts[k, DEMAND_MASK], d]:  # 6
         return UUID
     idle = devices[DEVICE_SLOTS_FREE, d] == devices[DEVICE_SLOTS, d]
@@ -92,7 +96,6 @@ def device_reason(  # one return per rule
         return NO_SLOT
     if demands.amounts[k, DEMAND_EXCLUSIVE] and not idle:  # 8
         return EXCLUSIVE
-    memory = memory_needed(fleet, demands, k, d)
     core = core_needed(fleet, demands, k, d)
     total = devices[DEVICE_CORE, d]
     free = devices[DEVICE_CORE_FREE, d]
@@ -148,7 +151,8 @@ def one_at_most(fleet: FleetArrays, demands: DemandArrays, k: int, d: int) -> bo
 def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_ok: UInt8) -> int:
     """Return the reason why the devices of node `n` do not fit demand `k`, which requests devices; 0 if they fit.
 
-    This is the rule that rejects most devices, the first among equals. If enough devices fit, but not on one NUMA node
+    If too few devices have the kind and size, this is the rule of these that rejects most devices. Otherwise it is the
+    other rule that rejects most, the first among equals. If enough devices fit, but not on one NUMA node
     or in one island, that is the reason (5).
     """
     first, end = fleet.nodes[NODE_DEVICE_FIRST, n], fleet.nodes[NODE_DEVICE_END, n]
@@ -168,10 +172,16 @@ def node_reason(fleet: FleetArrays, demands: DemandArrays, k: int, n: int, kind_
             votes[mig_reason(fleet, demands, k, d, kind_ok)] += 1
         else:
             votes[device_reason(fleet, demands, k, d, kind_ok)] += 1
+    votes[0] = 0
+    never = np.zeros(CODES, np.int64)
+    for code in (KIND, PROFILE, SLICE, TOO_SMALL):
+        never[code] = votes[code]
+    if never.any() and end - first - never.sum() < (1 if mig else gpus):
+        return int(np.argmax(never))
     if not mig and end - first < gpus:  # 1
         return TOO_FEW_DEVICES
-    votes[0] = 0
-    return int(np.argmax(votes))
+    others = votes - never
+    return int(np.argmax(others if others.any() else votes))
 
 
 @compiled

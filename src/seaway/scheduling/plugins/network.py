@@ -34,7 +34,7 @@ class Network:
 
     name = "Network"
     reasons = (
-        "in a cluster closed to this decision",
+        "in a cluster that is cordoned or does not answer",
         "cluster has no gateway",
         "link to the cluster not measured",
         "nothing answers on the link to the cluster",

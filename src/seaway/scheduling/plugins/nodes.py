@@ -11,7 +11,9 @@ from seaway.scheduling.arrays import UInt8
 from seaway.scheduling.columns import (
     DEMAND_CPU,
     DEMAND_MEMORY,
+    NODE_CPU,
     NODE_CPU_FREE,
+    NODE_MEMORY,
     NODE_MEMORY_FREE,
     NODE_OPEN,
     NODE_PODS_FREE,
@@ -60,7 +62,13 @@ class NodeResources:
     """Filter that excludes nodes with insufficient free CPU or memory, or without capacity for another pod."""
 
     name = "NodeResources"
-    reasons = ("not enough free CPU", "not enough free memory", "no room for another pod")
+    reasons = (
+        "not enough free CPU",
+        "not enough free memory",
+        "no room for another pod",
+        "too little CPU",
+        "too little memory",
+    )
 
     def filter(self, cycle: Cycle) -> Codes:
         """Return 0 for each node that passes, else the code of the reason, shape (N,)."""
@@ -69,7 +77,9 @@ class NodeResources:
         codes = np.zeros(nodes.shape[1], np.uint8)
         codes[nodes[NODE_MEMORY_FREE] < amounts[DEMAND_MEMORY]] = 2
         codes[nodes[NODE_CPU_FREE] < amounts[DEMAND_CPU]] = 1
-        codes[nodes[NODE_PODS_FREE] < 1] = 3  # last, because a smaller request does not help
+        codes[nodes[NODE_PODS_FREE] < 1] = 3  # after these, because a smaller request does not help
+        codes[nodes[NODE_MEMORY] < amounts[DEMAND_MEMORY]] = 5
+        codes[nodes[NODE_CPU] < amounts[DEMAND_CPU]] = 4
         return codes
 
 
@@ -99,7 +109,11 @@ class Avoidance:
     """Filter that excludes nodes that rejected the job, clusters with the other copy, and nodes beside its move."""
 
     name = "Avoidance"
-    reasons = ("the job was refused there", "the other copy of the service is there", "the job moves to other nodes")
+    reasons = (
+        "the job failed to start there",
+        "the other copy of the service is there",
+        "the job moves to other nodes",
+    )
 
     def __init__(self) -> None:
         self._refused = RuleCache(avoidance_reason_codes)
@@ -122,7 +136,8 @@ def avoidance_reason_codes(snapshot: Snapshot, rules: NodeRules) -> Codes:
 class DeviceFit:
     """Filter that excludes nodes whose devices do not fit the replica, with the rules of HAMi v2.10.
 
-    The reason of a node is the rule that excludes most of its devices, the first among equals. The corresponding
+    The reason of a node is the rule that excludes most of its devices, the first among equals. Rules that no end of
+    another job mends (model, vendor, mode, size) go first if too few of its devices pass them. The corresponding
     reasons of HAMi are, in order:
 
     - NodeInsufficientDevice: the node has no devices, or fewer than requested;
@@ -145,22 +160,23 @@ class DeviceFit:
 
     name = "DeviceFit"
     reasons = (
-        "no GPU on the node",
-        "fewer GPUs on the node than requested",
+        "no GPU",
+        "too few GPUs",
         "GPU not healthy or cordoned",
         "GPU type or mode not allowed",
-        "GPU not among those allowed by UUID",
+        "GPU excluded by its UUID",
         "no slot left on one GPU",
         "GPU in use, but requested exclusively",
         "not enough free GPU memory on one device",
         "not enough free GPU cores on one device",
-        "GPU in use, but requested whole",
+        "GPUs in use",
         "all GPU cores taken",
         "no free MIG placement",
         "GPUs not on one NUMA node",
         "no such MIG profile",
         "GPUs not in one NVLink island",
         "TPU slice that needs a gang with one replica per node",
+        "too little memory on each GPU",
     )
 
     def __init__(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import Question
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.placement import Refusal
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Tenant
@@ -58,7 +61,7 @@ def test_only_its_tenant_and_jobs_that_end_in_time_use_reserved_gpus() -> None:
     assert made.state(waits) == "queued"
     reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
     assert reason.code == "reserved_in_advance"
-    assert "1 reserved for others from " in reason.message
+    assert "1 node reserved for others from " in reason.message
     assert "demo" not in reason.message, "users may not see reservations of other tenants"
     assert not made.plane.controller.live.advance.view(made.plane.operations.reservations()[0].reservation).active
     assert not placed(made, tenant="b", expected_duration_s=50), "only a time limit is certain"
@@ -103,6 +106,40 @@ def test_maintenance_cordons_its_cluster_for_its_time() -> None:
     assert not made.plane.store.cordons()
     made.plane.run(60)
     assert (made.state(stays), made.state(late)) == ("running", "running")
+
+
+def test_explanations_name_the_decision_that_closes_a_cluster() -> None:
+    """Maintenance that has begun is named with its end, and a cordon as one, also for a job that does not exist yet."""
+    made = scene(two_clusters())
+    reserve(made, "upgrade", starts_s=0, ends_s=1000, clusters=frozenset({"alpha"}))
+    made.plane.operations.cordon("beta", "", "ada", "broken")
+    made.plane.run(5)
+    said = {each.clusters[0][0]: each.reason for each in refusals(made)}
+    assert said["alpha"].startswith("under maintenance upgrade until ")
+    assert said["beta"] == "cordoned"
+
+
+def test_the_model_goes_before_maintenance_and_reservations() -> None:
+    """A job that no node can ever take reads of the model, not of a refusal, or a UUID, that it never had."""
+    made = with_tenants(mixed())
+    reserve(made, "upgrade", starts_s=100, ends_s=1000, clusters=frozenset({"alpha"}))
+    reserve(made, tenant="a", gpus=1, gpu_model="A100", starts_s=2000, ends_s=3000)
+    said = [each.reason for each in refusals(made, tenant="b", models=frozenset({"H100"}))]
+    assert said == ["GPU type or mode not allowed"]
+
+
+def test_gpus_in_use_go_before_the_reservation_that_they_belong_to() -> None:
+    """A job without UUIDs never reads of UUIDs."""
+    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
+    reserve(made, tenant="a", gpus=1, starts_s=0, ends_s=1000)
+    made.submit(tenant="a")
+    assert [each.reason for each in refusals(made, tenant="b")] == ["GPUs in use"]
+
+
+def refusals(made: Scene, **fields: object) -> Sequence[Refusal]:
+    """Return the reasons in a dry run of a job."""
+    trial = made.plane.overview.dry_run(spec(**fields))
+    return trial.explanation.refusals
 
 
 def test_a_reservation_survives_a_restart() -> None:

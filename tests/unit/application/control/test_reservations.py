@@ -199,7 +199,7 @@ def test_stored_data_is_not_taken_for_used() -> None:
     reason = made.plane.overview.reason(made.job(other))
     assert reason.explanation is not None
     assert not reason.explanation.fits
-    assert "1 reserved for job work (starts at about " in reason.message
+    assert "1 node reserved for job work (starts at about " in reason.message
     assert not made.plane.overview.dry_run(spec(gpus=1)).fits
     assert made.plane.overview.dry_run(spec(gpus=1, expected_duration_s=10)).fits
     answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(policy="bestfit"))
