@@ -349,6 +349,25 @@ def test_another_user_s_change_of_priority_is_reported_before_it_is_undone(look:
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
+def test_a_failed_job_opens_with_its_failure(look: Look, demo: Running) -> None:
+    """A page that is open shows the failure when it happens, and a page that is opened later shows it first."""
+    job = demo.submit(name=named("fails"), resources={"gpus": 0}, run=SERVES, time_limit="6s", retries=0)
+    with look("viewer") as looker:
+        page = looker.open(f"/jobs/{job}")
+        failure = page.locator(".fragment-job-failure")
+        expect(failure).to_be_hidden()
+        demo.await_state(job, "failed")
+        expect(failure).to_contain_text("Its log is not available.")  # its cluster removed it at the limit
+        page.reload()
+        expect(failure).to_be_visible()
+        first, second = failure.bounding_box(), page.locator(".fragment-job-timeline").bounding_box()
+        assert first
+        assert second
+        assert first["y"] < second["y"]
+        assert hindrances(page) == []
+    demo.client.delete(f"/api/v1/jobs/{job}")
+
+
 LOADED = """() => performance.getEntriesByType("resource").map(each => each.name.split("/").at(-1))"""
 
 

@@ -173,3 +173,16 @@ def test_tables_fold_on_phones() -> None:
 def test_one_job_is_a_job(total: int, said: str) -> None:
     """A list of one says so."""
     assert said in written("jobs_pager", Words(), total=total, newest=None, older="")
+
+
+def test_a_failure_has_its_exit_code_and_the_last_lines() -> None:
+    """Lines of the log are text, and without a log the page says why there is none."""
+    job, words = JobOut.model_construct(id="j"), words_of("en")
+    given: dict[str, Any] = {"job": job, "replica": 3, "exit_code": 2}
+    shown = written("job_failure", words, lines=["Traceback", "<b>KeyError</b>"], note="", **given)
+    assert "Exit code: 2" in shown
+    assert "Traceback\n&lt;b&gt;KeyError&lt;/b&gt;" in shown
+    assert "tab=logs&amp;replica=3" in shown
+    without = written("job_failure", words, lines=[], note="the cluster is lost", **{**given, "exit_code": None})
+    assert "Its log is not available. the cluster is lost" in without
+    assert "Exit code" not in without

@@ -10,14 +10,14 @@ from babel.core import Locale
 from seaway.domain.errors import RejectedError
 from seaway.web import words as figures
 from seaway.web.pages.jobs.compare import Side, asked_of, flat, groups_of
-from seaway.web.pages.jobs.history import topology_of
+from seaway.web.pages.jobs.history import parameter_of, topology_of
 from seaway.web.pages.jobs.log import MAX_LINES, News, added, news
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.words import Words
 from seaway.wire.events import EventOut
 from seaway.wire.explanations import ExplanationOut, FilteredOut, RemedyOut
 from seaway.wire.job_out import AttemptOut, JobOut, PlacementOut, SliceOut
-from seaway.wire.message import CodeOut
+from seaway.wire.message import CodedOut, CodeOut
 from tests.fakes import records as make
 
 BEGAN = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
@@ -199,3 +199,11 @@ def test_replicas_are_grouped_by_cluster_node_and_device() -> None:
         ("a", [("n", [("g", [0, 1]), ("h", [0])]), ("o", [("i", [3])])]),
         ("b", [("m", [("", [2])])]),
     ]
+
+
+def test_the_exit_code_is_found_within_a_reason() -> None:
+    """Reasons of failures are within others, which may list them."""
+    exited = CodedOut(code="container_exited", params={"container": "main", "exit_code": 3}, message="")
+    outer = CodeOut(code="", params={"attempts": 2, "causes": [CodedOut(code="x", params={"why": exited}, message="")]})
+    assert (parameter_of(outer, "exit_code"), parameter_of(outer, "container")) == (3, "main")
+    assert parameter_of(outer, "signal") is None

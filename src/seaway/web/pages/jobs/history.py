@@ -13,6 +13,7 @@ from nicegui.events import ValueChangeEventArguments
 
 from seaway.client.calls import jobs
 from seaway.domain.errors import SeawayError
+from seaway.domain.job_state import JobState
 from seaway.domain.usage import UsageSpan
 from seaway.web import addresses
 from seaway.web.fragment import Fragment
@@ -27,6 +28,7 @@ from seaway.web.parts.form import confirm, notify, range_toggle
 from seaway.web.parts.link_graph import ring_of
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
+from seaway.wire.message import CodeOut
 
 if TYPE_CHECKING:
     from seaway.web.words import Words
@@ -60,6 +62,23 @@ STEPS = 12
 """Number of actions in the list of the timeline."""
 
 
+FAILED = JobState.FAILED.value
+
+FAILURE_LINES = 20
+"""Number of lines of its log that a failed job opens with."""
+
+
+def parameter_of(reason: CodeOut, name: str) -> str | int | float | None:
+    """Return a parameter of a reason, or of a reason within it; None without one."""
+    for key, value in reason.params.items():
+        if key == name and isinstance(value, str | int | float):
+            return value
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, CodeOut) and (found := parameter_of(each, name)) is not None:
+                return found
+    return None
+
+
 class Overview(WithEvents):
     """Tab with the job's state, history, workloads and resources."""
 
@@ -74,6 +93,8 @@ class Overview(WithEvents):
 
     def make(self) -> None:
         """Draw the empty tab."""
+        self._failure = Fragment("job_failure", self.words)
+        self._failure.element.set_visibility(False)
         self._workflow = Fragment("job_workflow", self.words)
         self._workflow.element.set_visibility(False)
         self._ring = Fragment("job_ring", self.words)
@@ -91,6 +112,7 @@ class Overview(WithEvents):
 
     async def look(self, turn: Turn) -> None:
         """Follow the data of the tab."""
+        await self._show_failure(turn)
         await self.follow_events(turn)
         await self.follow_beside(turn, jobs.workflow(self.job.id), self._received_workflow)
         if self.job.tasks:
@@ -115,9 +137,34 @@ class Overview(WithEvents):
 
     async def callback(self, job: JobOut) -> None:
         """Accept the job's new state. The addresses of a service also change with its other copy."""
+        before = self.job
         await super().callback(job)
+        if self.is_open and before.state != job.state and FAILED in (before.state, job.state):
+            await self.open()
         if self.is_open and self._ran and job.standby:
             self._received_attempts(self._ran)
+
+    async def _show_failure(self, turn: Turn) -> None:
+        """Show the exit code of a failed job, and the last lines of the replica that failed."""
+        job = self.job
+        failed = job.state == FAILED and not job.tasks
+        self._failure.element.set_visibility(failed)
+        if not failed:
+            return
+        lines: list[str] = []
+        replica, note = 0, ""
+        try:
+            call = jobs.attempts(job.id, after=max(job.attempt - 1, 0), first=0, replicas=REPLICAS)
+            seen = [each for copy in (await self.visit.ask(call)).workloads for each in copy.replicas]
+            replica = next((each.replica for each in seen if each.phase == FAILED), 0)
+            container = str(parameter_of(job.reason, "container") or "")
+            log = jobs.logs(job.id, replica=replica, container=container, tail=FAILURE_LINES)
+            lines = (await self.visit.ask(log)).splitlines()
+        except SeawayError as error:
+            note = str(error)
+        if turn.counts():
+            exit_code = parameter_of(job.reason, "exit_code")
+            self._failure.show(job=job, exit_code=exit_code, lines=lines, note=note, replica=replica)
 
     async def _turned(self, _: str, first: str) -> None:
         self._first = addresses.number_of(first, self.job.replicas)
