@@ -408,7 +408,7 @@ def test_whatif_tries_queues_and_quotas(cli: Cli, tmp_path: Path) -> None:
         fields = ("--queue", "vision", "--gpus", "1", "--expected-duration", "30m")
         assert cli("submit", "--name", f"train-{at}", *fields, "--detach").code == 0
     cli.step(3)
-    for kind, name in (("queue", "visoin"), ("tenant", "defualt")):
+    for kind, name in (("queue", "visoin"), ("tenant", "other-team")):
         typo = cli("whatif", f"--{kind}", name, "--set", "weight=3")
         assert (typo.code, typo.err.startswith(f"error: --{kind}: unknown {kind} '{name}'; available: ")) == (2, True)
     assert cli("whatif", "--queue", "fresh", "--set", "weight=3", "--move", "vision=fresh").code == 0

@@ -152,7 +152,7 @@ def test_free_gpus_of_a_model_accept_jobs_and_have_none() -> None:
     made.plane.submit(spec(gpu_memory_mib=30_000, gpu_milli=500, models={"A100"}))
     made.plane.run(5)
     used = next(iter(made.plane.controller.live.attempts.values())).placements[0].node
-    made.plane.operations.cordon("alpha", next(each for each in "abd" if each != used), "ada", "")
+    made.plane.operations.cordon("alpha", next(each for each in ("a", "b", "d") if each != used), "ada", "")
     made.plane.run(5)
     found = {each.model: (each.devices, each.free) for each in made.plane.overview.models()}
     assert found == {"NVIDIA A100-SXM4-80GB": (4, 1), "Tesla T4": (1, 1)}
