@@ -192,8 +192,8 @@ def test_quotas_of_tenants_are_set_with_mistakes_at_their_field(look: Look, demo
         page.get_by_role("button", name="New quota of robots").click()
         dialog = page.get_by_role("dialog", name="New quota of robots")
         for label, wrong, says, right in (
-            ("Most waiting jobs", "many", "Use a whole number.", "50"),
-            ("Most waiting jobs of each user", "-1", "at least 0", "5"),
+            ("Maximum of waiting jobs", "many", "Use a whole number.", "50"),
+            ("Maximum of waiting jobs of each user", "-1", "at least 0", "5"),
             ("Limit", "gpu=8", "gpu: unknown resource", "gpus=8, jobs=20"),
             ("Guarantee", "gpus=9", "more than its limit of 8 gpus", "gpus=4"),
             ("Limit of each user", "memory=3", "memory with its unit", "gpus=2"),
@@ -209,8 +209,8 @@ def test_quotas_of_tenants_are_set_with_mistakes_at_their_field(look: Look, demo
         row = page.locator("tr[data-key=robots]")
         expect(row.get_by_role("img", name="GPUs: 0 of 8, 4 guaranteed")).to_be_visible()
         expect(row.get_by_role("img", name="Jobs: 0 of 20")).to_be_visible()
-        expect(row).to_contain_text("0 of 50 waiting jobs")
-        expect(row).to_contain_text("each user: gpus=2, 5 waiting jobs")
+        expect(row).to_contain_text("waiting jobs: 0 of 50")
+        expect(row).to_contain_text("each user: gpus=2, waiting jobs: 5")
         page.get_by_role("button", name="Change tenant robots").click()
         dialog = page.get_by_role("dialog", name="Change tenant robots")
         dialog.get_by_role("textbox", name="Weight").fill("3")

@@ -101,7 +101,7 @@ def test_cores_of_a_slice_are_a_share_of_its_gpu(language: str, core_milli: int,
 @pytest.mark.parametrize(
     ("language", "said", "now"),
     [
-        ("en", "Decided at {}. Figures are as of then.", "The fleet now, as if"),
+        ("en", "Decided at {}. The figures are of that time.", "The fleet now, as if"),
         ("zh", "决策时间 {}", "作业自身占用视为空闲"),
     ],
 )

@@ -153,7 +153,7 @@ def health_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         (f"/jobs?{urlencode(failed)}", words("Failed within 24 hours"), seen.failed.total if seen.failed else 0),
         (f"/jobs?{urlencode(late)}", words("Waiting for more than an hour"), seen.late.total if seen.late else 0),
         ("/fleet", words("Clusters that do not answer"), sum(not answers(each) for each in seen.clusters)),
-        ("/network", words("Gateways whose agent is silent"), lost),
+        ("/network", words("Gateways whose agent does not report"), lost),
         ("/network", words("Links without fresh measurements"), old),
     ):
         yield {**_tile(href, label, figures.count(number, words.locale)), "level": "bad" if number else "good"}

@@ -254,11 +254,11 @@ async def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> N
     fields = [
         Field("guarantee", words("Guarantee"), _joined(quota.guarantee) if quota else "", hint=amounts),
         Field("limit", words("Limit"), _joined(quota.limit) if quota else "", hint=jobs),
-        Field("max_waiting", words("Most waiting jobs"), _text(quota.max_waiting if quota else None), hint=none),
+        Field("max_waiting", words("Maximum of waiting jobs"), _text(quota.max_waiting if quota else None), hint=none),
         Field("user_limit", words("Limit of each user"), _joined(quota.user_limit) if quota else "", hint=jobs),
         Field(
             "user_max_waiting",
-            words("Most waiting jobs of each user"),
+            words("Maximum of waiting jobs of each user"),
             _text(quota.user_max_waiting if quota else None),
             hint=none,
         ),
