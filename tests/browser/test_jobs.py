@@ -49,7 +49,7 @@ def test_candidates_appear_while_one_types_and_refusals_are_at_the_field(look: L
         expect(page.get_by_text("'Not A Name' is not valid")).to_be_visible()
         page.get_by_label("Name").fill(name)
         page.get_by_label("GPUs", exact=True).fill("1")
-        page.get_by_label("Memory of each GPU").fill("60GB")
+        page.get_by_label("Memory of each GPU").fill("20GB")
         page.get_by_label("Maximum latency").fill("20ms")
         expect(page.get_by_text("is needed, for bounds on the network are measured from it")).to_be_visible()
         page.get_by_label("Your gateway").fill("gw-1")

@@ -29,7 +29,7 @@ def test_what_waits_is_shown_with_its_place_and_why(look: Look, demo: Running) -
         expect(page).to_have_url(re.compile(r"queue=night"))
         looker.go(page, "/queues?queue=night")
         line = page.locator("tr", has_text="held-back")
-        expect(line).to_contain_text("集群不参与本次决策")
+        expect(line).to_contain_text("已停用")
         expect(page.get_by_text("<b>Not bold</b>")).to_be_visible()
         expect(page.get_by_role("button", name="新建队列")).to_have_count(0)
         keep_screen(page, "queues-dark-zh-390")
