@@ -53,7 +53,7 @@ class Served:
         """Store some events."""
         now_ns = self.rig.clock.now_ns()
         for _ in range(count):
-            self.rig.plane.writer.commit([Change(insert=[Event(now_ns, "fleet", reason, "test", tenant)])])
+            self.rig.plane.writer.commit([Change(insert=[Event(now_ns, "cluster", reason, "test", tenant)])])
 
 
 @contextmanager
