@@ -155,7 +155,8 @@ def test_jobs_are_filtered_and_paged(cli: Cli, job: str) -> None:
     other = cli("submit", "--name", "other", "--gpus", "1", "-o", "name").out.strip()
     assert cli("jobs", "-s", "running", "-o", "name").out.split() == [job]
     assert cli("jobs", "--name", "oth", "-o", "name").out.split() == [other]
-    assert cli("jobs", "--queue", "none").code == 1
+    assert cli("jobs", "--name", "none").code == 1
+    assert "unknown queue 'none'; available: default" in cli("jobs", "--queue", "none").err
     first = cli("jobs", "--limit", "1")
     mark = first.out.split()[-1]
     assert cli("jobs", "--limit", "1", "--after", mark, "-o", "name").out.split() == [job]
@@ -305,7 +306,8 @@ def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     assert cli("tenants", "set", "vision", "--limit", "gpus=32,jobs=100", "--max-waiting", "500").code == 0
     assert cli("tenants", "set", "vision", "--user-limit", "gpus=8", "--weight", "2").code == 0
     (row,) = [line.split() for line in cli("tenants").out.splitlines() if "vision" in line]
-    assert row == ["vision", "default", "0", "–", "32", "0/100", "0/500", "0.0", "–", "2", "they", "see"]
+    limits = ["32,", "100", "jobs", "0/100"]
+    assert row == ["vision", "default", "0", "–", *limits, "0/500", "0.0", "–", "2", "they", "see"]
     shown = cli("get", "tenant", "vision").out
     for said in ("they see", "0/100 running, 0/500 waiting", "limit of each user", "8 gpus"):
         assert said in shown
