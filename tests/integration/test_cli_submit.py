@@ -133,7 +133,7 @@ def test_a_price_bound_and_labels_of_clusters_are_options(cli: Cli) -> None:
         ran = cli("submit", *SMALL, *options, "--dry-run", "-o", "json")
         assert {each["cluster"] for each in ran.body["candidates"]} == {cluster}
     both = cli("submit", *SMALL, "--max-price-per-gpu-hour", "2.50", "--cluster-label", "tier=gold", "--dry-run")
-    assert (both.code, "2 price above the maximum" in both.err) == (2, True)
+    assert (both.code, "2 nodes: price above the maximum" in both.err) == (2, True)
     refused = cli("submit", *SMALL, "--max-price-per-gpu-hour", "cheap", "--dry-run")
     assert (refused.code, "--max-price-per-gpu-hour" in refused.err) == (2, True)
     assert "--cluster-label: 'gold' has no '='" in cli("submit", *SMALL, "--cluster-label", "gold", "--dry-run").err

@@ -39,7 +39,7 @@ async def test_what_is_stored_comes_first(rig: Rig) -> None:
     async with rig.client("user") as client:
         answer = await client.get("/readyz")
         assert answer.status_code == 503
-        assert "still reading" in answer.json()["detail"]
+        assert "set to fail" in answer.json()["detail"]  # the cause, while the loop reads again
         rig.step()
         assert (await client.get("/readyz")).status_code == 200
 

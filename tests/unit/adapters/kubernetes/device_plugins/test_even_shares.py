@@ -69,7 +69,7 @@ def test_of_a_card_of_a_driver_a_job_ledgers_all_that_its_claim_holds(asked: dic
 def test_who_requests_for_more_than_a_card_is_refused_for_memory() -> None:
     """A whole card has no more than its memory."""
     asked = job(gpus=1, gpu_memory_mib=90_000)
-    assert refusals(snapshot(counted("nvidia.com/gpu")), asked) == ["not enough free GPU memory on one device"]
+    assert refusals(snapshot(counted("nvidia.com/gpu")), asked) == ["too little memory on each GPU"]
 
 
 @pytest.mark.parametrize(
