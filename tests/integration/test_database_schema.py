@@ -67,6 +67,18 @@ def migrations() -> Config:
     return config
 
 
+def upgrade_to(state: str, url: str, *statements: str) -> None:
+    """Bring a database to an older state, and execute statements in it."""
+    engines = open_engines(url)
+    with engines.write.begin() as connection:
+        config = migrations()
+        config.attributes["connection"] = connection
+        command.upgrade(config, state)
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engines.dispose()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
     """After all migrations the database has the tables of `tables.py`, and nothing else."""
@@ -83,13 +95,7 @@ def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_migrations_keep_what_is_stored(url: str) -> None:
     """Commands that are pending before a migration are pending after it."""
-    engines = open_engines(url)
-    with engines.write.begin() as connection:
-        config = migrations()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        connection.exec_driver_sql("INSERT INTO outgoing VALUES (1, 2, 'c1', 'delete', 3, 4, 'no answer')")
-    engines.dispose()
+    upgrade_to("0001", url, "INSERT INTO outgoing VALUES (1, 2, 'c1', 'delete', 3, 4, 'no answer')")
     assert database.migrate(url) == "0001"
     store = database.open_store(url)
     assert list(store.pending_commands()) == [PendingCommand(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
@@ -102,13 +108,7 @@ def test_older_tables_have_a_backup_before_their_migration(url: str, tmp_path: P
     assert back_up_before(url, tmp_path, 10**9) is None
     with pytest.raises(RejectedError, match="has no tables"):
         database.backup(url, tmp_path / "none.backup", 1)
-    engines = open_engines(url)
-    with engines.write.begin() as connection:
-        config = migrations()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0009")
-        connection.exec_driver_sql("INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
-    engines.dispose()
+    upgrade_to("0009", url, "INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
     file = back_up_before(url, tmp_path / "backups", 10**9)
     assert file == tmp_path / "backups" / f"before-{schema.NEWEST}-from-0009-1.backup"
     database.migrate(url)
@@ -122,13 +122,7 @@ def test_older_tables_have_a_backup_before_their_migration(url: str, tmp_path: P
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
     """Samples from before silent links and paths are there after the migration, and silent links can be stored."""
-    engines = open_engines(url)
-    with engines.write.begin() as connection:
-        config = migrations()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0003")
-        connection.exec_driver_sql("INSERT INTO link_samples VALUES (1, 'a', 'b', 2, 3, 4, 5, 6)")
-    engines.dispose()
+    upgrade_to("0003", url, "INSERT INTO link_samples VALUES (1, 'a', 'b', 2, 3, 4, 5, 6)")
     database.migrate(url)
     store = database.open_store(url)
     store.lead("me")
@@ -141,14 +135,12 @@ def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_queues_and_tenants_of_earlier_versions_have_default_values(url: str) -> None:
     """A queue from before the tree of queues and a tenant from before quotas have the defaults of new ones."""
-    engines = open_engines(url)
-    with engines.write.begin() as connection:
-        config = migrations()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0009")
-        connection.exec_driver_sql("INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
-        connection.exec_driver_sql("INSERT INTO tenants VALUES ('t', 'old')")
-    engines.dispose()
+    upgrade_to(
+        "0009",
+        url,
+        "INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)",
+        "INSERT INTO tenants VALUES ('t', 'old')",
+    )
     database.migrate(url)
     store = database.open_store(url)
     assert store.queues() == [Queue("q", policy="fgd", description="old")]

@@ -82,8 +82,11 @@ async def list_job_events(
     """List the events of a job, in order."""
     pipeline, found = pipeline_of(request), await find(request, job)
     begin = await begin_of(pipeline, since, after)
-    rows = await pipeline.threads.read(pipeline.plane.store.events, begin, limit, job_id=found.id)
-    page = partial(encoded_page, "events", rows, event_fields, lambda row, _: row.id, limit)
+
+    def page() -> bytes:
+        rows = pipeline.plane.store.events(begin, limit, job_id=found.id)
+        return encoded_page("events", rows, event_fields, lambda row, _: row.id, limit)
+
     return Reply(await pipeline.threads.read(page))
 
 

@@ -7,9 +7,9 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -103,6 +103,12 @@ def warn(text: str) -> None:
     """Print a warning to standard error; none for an empty text."""
     if text:
         typer.echo(f"warning: {text}", err=True)
+
+
+def warn_of(stored: Mapping[str, Any]) -> None:
+    """Print the warnings with which a server stored something."""
+    for warning in stored.get("warnings", ()):
+        warn(warning["message"])
 
 
 def show_warnings_plainly() -> None:

@@ -108,7 +108,7 @@ def described_text(text: Mapping[str, Any]) -> dict[str, Any]:
         described["run"] = _described(described["run"])
     if "volumes" in described:
         described["volumes"] = [_without_attributes(each) for each in described["volumes"]]
-    return _given(described) | {name: value for name, value in described.items() if value is False or value == 0}
+    return {name: value for name, value in described.items() if value != {}}
 
 
 def _described(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy import Column, ColumnElement, Connection, MetaData, Table, delet
 from seaway.adapters.sqlalchemy.backup_file import BackupReader, BackupWriter, Header, Progress, TableRows, require_room
 from seaway.adapters.sqlalchemy.codec import Row
 from seaway.adapters.sqlalchemy.engines import Engines, answering, open_engines, snapshot
-from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, require_known, revision
+from seaway.adapters.sqlalchemy.schema import NEWEST, bring_up, current, require_known, revision
 from seaway.adapters.sqlalchemy.statements import MOST, statement_writer
 from seaway.adapters.sqlalchemy.tables import (
     LEASE,
@@ -174,12 +174,7 @@ def back_up_before(url: str, folder: Path, now_ns: int) -> Path | None:
     UnavailableError
         When the database does not answer.
     """
-    engines = open_engines(url)
-    try:
-        with answering(), engines.read.connect() as connection:
-            state = revision(connection)
-    finally:
-        engines.dispose()
+    state = current(url)
     if state in ("", NEWEST):
         return None
     require_known(state)

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from seaway.api.http.bodies import read
 from seaway.api.http.connections import BoundedServer, Connections
 from seaway.api.http.pipeline import TARGET, caller_of, pipeline_of
-from seaway.api.http.replies import json_reply, nothing, problem
+from seaway.api.http.replies import RETRY_AFTER_S, json_reply, nothing, problem
 from seaway.api.http.routes import operation, router
 from seaway.application.monitoring.rules import OF_QUEUES, OF_SEAWAY
 from seaway.application.records import Role
@@ -104,8 +104,6 @@ async def acknowledge_alert(request: Request) -> Response:
     await pipeline.threads.write(pipeline.plane.alerts.acknowledge, given.name, given.of, caller_of(request).name)
     return nothing()
 
-
-RETRY_AFTER_S = 2
 
 STARTING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 STARTING = f"""<!doctype html>

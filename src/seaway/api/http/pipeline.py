@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from anyio import CapacityLimiter, Semaphore, to_thread
 from fastapi import Request, Response
 
-from seaway.api.http.replies import answer
+from seaway.api.http.replies import RETRY_AFTER_S, answer
 from seaway.api.http.sockets import SOCKET
 from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
@@ -57,8 +57,6 @@ IN_LINE = 14
 
 IN_LINE_FOR_CLUSTER = 16
 """The same for requests of one caller to one cluster."""
-
-RETRY_AFTER_S = 2
 
 CALLER: ContextVar[str] = ContextVar("caller", default="")
 """Caller of the current request: the token or the name, and the address before the authentication."""

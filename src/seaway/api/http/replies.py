@@ -61,6 +61,9 @@ TITLES = {
 }
 
 
+RETRY_AFTER_S = 2
+"""Time after which an overloaded or starting server is asked again, seconds."""
+
 PIECE = 64 << 10
 """Bytes of a body that are passed to the connection at once. The rest waits until the client has read them."""
 
@@ -109,9 +112,6 @@ class BytesInFlight:
 
 IN_FLIGHT = "seaway.in_flight"
 """Key in a request's scope: function that counts a large body while it is sent."""
-
-
-RETRY_AFTER_S = 2
 
 
 class Reply(Response):

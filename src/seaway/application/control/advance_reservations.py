@@ -133,10 +133,9 @@ class AdvanceReservations:
             raise RejectedError(Reason(code, wanted=reservation.gpus, gpus=have, **params), where="gpus")
 
     def _require_model(self, reservation: AdvanceReservation) -> None:
-        clusters = [each.cluster for each in self._fleet.clusters.values()]
-        products = {device.model for each in clusters if each for node in each.nodes for device in node.devices}
-        if (model := reservation.gpu_model) and None not in clusters and not covered([model], products):
-            raise RejectedError(unknown_model(model, products), where="gpu_model")
+        model, known = reservation.gpu_model, self._fleet.gpu_models()
+        if model and known is not None and not covered([model], known):
+            raise RejectedError(unknown_model(model, known), where="gpu_model")
 
     def due(self) -> Iterator[Change]:
         """Yield the changes that remove reservations whose end has come, and that begin and end maintenance."""

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from seaway.application.control.fleet import Key
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Attempt
-
-NS_PER_S = 1_000_000_000
+from seaway.application.records import NS_PER_S, Attempt
 
 
 @dataclass(slots=True)

@@ -127,6 +127,13 @@ class LiveFleet:
 
     # Clusters, gateways and links.
 
+    def gpu_models(self) -> frozenset[str] | None:
+        """Return the models of all GPUs; None before all clusters have reported."""
+        clusters = [each.cluster for each in self.clusters.values()]
+        if None in clusters:
+            return None
+        return frozenset(device.model for each in clusters if each for node in each.nodes for device in node.devices)
+
     def know(self, names: Iterable[str], now_ns: int) -> None:
         """Set the list of clusters, and remove the state of clusters that left."""
         before = self.clusters

@@ -39,7 +39,7 @@ class QuotaWarnings:
         label = Reason("queue", queue=queue.name)
         with self._controller.lock:
             use = self._controller.live.tree.node(queue.name).use
-            capacity, products = self._capacity(queue.pool), self._products()
+            capacity, products = self._capacity(queue.pool), self._controller.live.fleet.gpu_models()
         return [
             *_unknown_models(bounds, products),
             *_below_held(label, queue.limit, [use]),
@@ -62,7 +62,7 @@ class QuotaWarnings:
         label = Reason("tenant_in_pool", tenant=tenant.name, pool=pool)
         with self._controller.lock:
             users = self._controller.live.tree.held_by_users(pool, tenant.name)
-            capacity, products = self._capacity(pool), self._products()
+            capacity, products = self._capacity(pool), self._controller.live.fleet.gpu_models()
         yield from _unknown_models(bounds, products)
         yield from _below_held(label, quota.limit, users.values())
         for user, use in sorted(users.items()):
@@ -77,13 +77,6 @@ class QuotaWarnings:
             return None
         pools = [each for each in live.pools.values() if each.name == pool]
         return capacities(pools, live.fleet.clusters.values()).get(pool, NO_AMOUNTS)
-
-    def _products(self) -> frozenset[str] | None:
-        """Return the models of the fleet's GPUs; None before all clusters have reported."""
-        clusters = [each.cluster for each in self._controller.live.fleet.clusters.values()]
-        if None in clusters:
-            return None
-        return frozenset(device.model for each in clusters if each for node in each.nodes for device in node.devices)
 
     @staticmethod
     def _beyond_pool(label: str, guarantee: Amounts, capacity: Amounts | None, pool: str) -> Iterator[Reason]:

@@ -155,7 +155,7 @@ def _queue(name: str, body: Mapping[str, Any], changed: Mapping[str, Any]) -> Qu
 
 def _store(client: Client, queues: list[FoundQueue]) -> None:
     """Set the queues. One that is rejected is tried again after the others, whose guarantees may make room for it."""
-    from seaway.cli.errors import warn
+    from seaway.cli.errors import warn_of
 
     waiting = queues
     while waiting:
@@ -163,8 +163,7 @@ def _store(client: Client, queues: list[FoundQueue]) -> None:
         for each in waiting:
             try:
                 there, stored = change(client, each.name, each.fields())
-                for warning in stored.get("warnings", ()):
-                    warn(warning["message"])
+                warn_of(stored)
                 typer.echo(f"queue {each.name} is {'changed' if there else 'made'}")
             except (ConflictError, RejectedError) as error:
                 later.append((each, error))

@@ -236,7 +236,7 @@ def set_queue(
       [cyan]seaway queue set vision --policy balanced --policy-option weights.price=3[/cyan]
       [cyan]seaway queue set batch --allow-taint nvidia.com/gpu --allow-node-label disk[/cyan]
     """
-    from seaway.cli.errors import warn
+    from seaway.cli.errors import warn, warn_of
     from seaway.terminal.queues import policy_text
     from seaway.wire.queues import split_options
 
@@ -275,8 +275,7 @@ def set_queue(
         there, after = change(client, name, given)
     if warning := after.get("warning"):
         warn(warning["message"])
-    for warning in after.get("warnings", ()):
-        warn(warning["message"])
+    warn_of(after)
     typer.echo(
         f"queue {name} is {'changed' if there else 'made'}: policy {policy_text(after)}, pool {after['pool']}"
         f"{', shadow ' + after['shadow'] if after['shadow'] else ''}{'' if after['open'] else ', closed'}"

@@ -130,7 +130,7 @@ def set_tenant(
       [cyan]seaway tenant set vision --limit '' --max-waiting ''[/cyan]
       [cyan]seaway tenant set vision --secrets hf,wandb-*[/cyan]
     """
-    from seaway.cli.errors import warn
+    from seaway.cli.errors import warn_of
 
     quota: dict[str, Any] = {
         key: split_amounts(text, where=option)
@@ -169,8 +169,7 @@ def set_tenant(
 
     with connect(context) as client:
         existed, stored = based_on_newest(client, tenant(name), put)
-    for warning in stored.get("warnings", ()):
-        warn(warning["message"])
+    warn_of(stored)
     hint = "" if existed else f"; next: seaway token create --role user --tenant {name} NAME"
     typer.echo(f"tenant {name} is {'changed' if existed else 'created'}{hint}")
 

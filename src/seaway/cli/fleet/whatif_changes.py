@@ -45,11 +45,10 @@ def queue_change(client: Client, name: str, settings: Sequence[str], used: Colle
 
     there = _existing(lambda: client.body(queue(name)))
     if not there and name not in used:
-        known = ", ".join(each["name"] for each in client.body(queues())["queues"])
-        hint = f"a new queue needs jobs, as by --move QUEUE={name}"
-        raise RejectedError(f"unknown queue {name!r}; available: {known}; {hint}", where="--queue")
+        known = client.body(queues())["queues"]
+        raise _unknown("queue", name, known, f"a new queue needs jobs, as by --move QUEUE={name}")
     if there and not settings:
-        raise RejectedError(f"name what changes in queue {name!r}, like --set weight=2", where="--set")
+        raise _unchanged("queue", name)
     return {"name": name, **_fields(there, settings)}
 
 
@@ -59,11 +58,9 @@ def tenant_change(client: Client, name: str, settings: Sequence[str], pool: str,
 
     there = _existing(lambda: client.body(tenant(name)))
     if not there and name not in used:
-        known = ", ".join(each["name"] for each in client.body(tenants())["tenants"])
-        hint = "a new tenant needs jobs, as by -f FILE"
-        raise RejectedError(f"unknown tenant {name!r}; available: {known}; {hint}", where="--tenant")
+        raise _unknown("tenant", name, client.body(tenants())["tenants"], "a new tenant needs jobs, as by -f FILE")
     if there and not settings:
-        raise RejectedError(f"name what changes in tenant {name!r}, like --set weight=2", where="--set")
+        raise _unchanged("tenant", name)
     fields = _fields({**there, **there.get("quotas", {}).get(pool, {})}, settings)
     quota = {key: value for key, value in fields.items() if key in QUOTA}
     change = {"name": name, **{key: value for key, value in fields.items() if key not in QUOTA}}
@@ -75,6 +72,15 @@ def _existing(read: Callable[[], Body]) -> Body:
         return read()
     except UnknownError:
         return {}
+
+
+def _unknown(kind: str, name: str, known: Iterable[Body], hint: str) -> RejectedError:
+    names = ", ".join(each["name"] for each in known)
+    return RejectedError(f"unknown {kind} {name!r}; available: {names}; {hint}", where=f"--{kind}")
+
+
+def _unchanged(kind: str, name: str) -> RejectedError:
+    return RejectedError(f"name what changes in {kind} {name!r}, like --set weight=2", where="--set")
 
 
 def _fields(there: Mapping[str, Any], settings: Iterable[str]) -> Body:
