@@ -20,9 +20,12 @@ from seaway.application.changes import Change, Outcome, Record
 from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, Store, UsageFilter
 from seaway.application.records import (
     Acknowledgement,
+    ClusterInventory,
+    ClusterReport,
     CompletedRun,
     EndedUse,
     Event,
+    FiringAlert,
     JobRecord,
     JobUse,
     LastUse,
@@ -40,6 +43,7 @@ from seaway.domain.job_spec import decode, following_id
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, NotifierState, Occasion
 from seaway.domain.queues import Backfill, Order, Queue
+from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import DEFAULT, Pool, Quota, Tenant
 from tests.fakes import records as make
@@ -493,6 +497,8 @@ def records_return_as_they_were(opening: Opening) -> None:
     network, agent, path = make.network_record(), make.agent_record(), make.path_record()
     policy = make.policy_record(content=bytes(range(256)) * 400)
     evaluation = make.evaluation_record()
+    report = ClusterReport("c1", "lost", Reason("left_fleet", cluster="c1"), 5, 6)
+    inventory, alert = ClusterInventory("c1", make.full_cluster()), FiringAlert("SeawayLinkLossy", "a/b", 7)
     reservation = AdvanceReservation(
         "demo", 2**61, 2**61 + 5, "team-a", "fast", 8, "A100", frozenset({"c2", "c1"}), description="a demo"
     )
@@ -545,6 +551,9 @@ def records_return_as_they_were(opening: Opening) -> None:
         tenant,
         reservation,
         window,
+        report,
+        inventory,
+        alert,
     ]
     store_all(store, Change(insert=rows))
     assert other.job(job.id) == job
@@ -558,6 +567,8 @@ def records_return_as_they_were(opening: Opening) -> None:
     assert other.shadows("", 10) == [shadow]
     assert other.cordons() == cordons
     assert (other.cluster_facts(), other.scale_windows()) == ([facts], [scaled])
+    assert (other.cluster_reports(), other.cluster_inventories()) == ([report], [inventory])
+    assert other.firing_alerts() == [alert]
     assert other.cluster_names() == [name]
     assert other.cluster_samples("", 0, 10) == [cluster]
     assert other.link_samples("", "", 0, 10) == links

@@ -28,13 +28,16 @@ from seaway.application.records import (
     Attempt,
     AuditEntry,
     ClusterFacts,
+    ClusterInventory,
     ClusterName,
+    ClusterReport,
     ClusterSample,
     CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
     Event,
+    FiringAlert,
     HeldUse,
     IdempotencyKey,
     JobRecord,
@@ -74,6 +77,8 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     AuditEntry: lambda row: (row.id,),
     Cordon: lambda row: (row.cluster, row.node),
     ClusterFacts: lambda row: (row.cluster,),
+    ClusterReport: lambda row: (row.cluster,),
+    ClusterInventory: lambda row: (row.cluster,),
     ScaleWindow: lambda row: (row.job_id,),
     JobUse: lambda row: (row.job_id,),
     ClusterName: lambda row: (row.name,),
@@ -82,6 +87,7 @@ KEYS: dict[type[Any], Callable[[Any], Key]] = {
     UsageSample: lambda row: (row.step_s, row.at_ns, row.kind, row.name, row.tenant),
     SavedFilter: lambda row: (row.owner, row.name),
     Acknowledgement: lambda row: (row.name, row.of),
+    FiringAlert: lambda row: (row.name, row.of),
     NetworkRecord: lambda row: (row.id,),
     AgentRecord: lambda row: (row.gateway,),
     PathRecord: lambda row: (row.source, row.target),
@@ -404,6 +410,10 @@ class MemoryStore:
         """Return the acknowledgements of alerts that have not cleared."""
         return _by_key(self._rows(Acknowledgement))
 
+    def firing_alerts(self) -> list[FiringAlert]:
+        """Return the firing alerts."""
+        return _by_key(self._rows(FiringAlert))
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return _by_key(self._rows(ClusterFacts))
@@ -411,6 +421,14 @@ class MemoryStore:
     def job_uses(self, job_ids: Sequence[str]) -> list[JobUse]:
         """Return the stored use of the GPUs of some jobs."""
         return [row for row in _by_key(self._rows(JobUse)) if row.job_id in job_ids]
+
+    def cluster_reports(self) -> list[ClusterReport]:
+        """Return the connections to clusters."""
+        return _by_key(self._rows(ClusterReport))
+
+    def cluster_inventories(self) -> list[ClusterInventory]:
+        """Return the inventories of clusters."""
+        return _by_key(self._rows(ClusterInventory))
 
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink."""

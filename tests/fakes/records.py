@@ -31,16 +31,18 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain.arrays import TaskArray
+from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After, When
-from seaway.domain.device import DeviceMode
+from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.facts import Facts, Location
 from seaway.domain.job import DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.network import NetworkNeed
-from seaway.domain.node import Toleration
+from seaway.domain.node import Node, Taint, TaintEffect, Toleration
 from seaway.domain.notifications import Notify, Occasion
 from seaway.domain.placement import DeviceSlice, Placement
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import Run
 from seaway.domain.tenancy import DEFAULT
 
@@ -163,6 +165,20 @@ def cluster_facts(**fields: Any) -> ClusterFacts:
         "eu", ("eu-1", "eu-2"), "aws", Location(52.52, -13.4), frozenset({"rdma"}), {"A100": 2}, {"*": 1}, {"a": "b"}
     )
     return ClusterFacts(**{"cluster": "c1", "facts": facts, "actor": "ada", "at_ns": NOW_NS, **fields})
+
+
+def full_cluster() -> Cluster:
+    """Create a cluster with a node and a device without default values."""
+    facts = cluster_facts().facts
+    profile = MigProfile("3g.20gb", 20_000, 430, 3, 4, (0, 4))
+    device = Device(
+        "u1", 1, "NVIDIA A100", 40_960, "AMD", 900, 7, 1, island=2, pcie_switch=3, healthy=False, cordoned=True,
+        mode=DeviceMode.MIG, mig_profiles=(profile,), mig_single_device=True, core_steps=7, memory_step_mib=8,
+        even_shares=True, reason=Reason("of_cluster", what="it fell off the bus"), tpu_slice="s", slice_nodes=2,
+    )  # fmt: skip
+    taint = Taint("gpu", "yes", TaintEffect.NO_EXECUTE)
+    node = Node("n1", 64_000, 1 << 20, (device,), {"zone": "eu-1a"}, (taint,), ready=False, pods=110, reason="broken")
+    return Cluster("c1", (node,), "gw-1", facts, replace(facts, region=""))
 
 
 def cluster_name(**fields: Any) -> ClusterName:

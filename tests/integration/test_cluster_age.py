@@ -23,6 +23,7 @@ from seaway.adapters.kubernetes.collect.health import LIVEZ, Health
 from seaway.adapters.kubernetes.collect.view import ClusterView
 from seaway.adapters.kubernetes.objects.core import NodeObject
 from seaway.adapters.kubernetes.objects.decode import read_item
+from seaway.application import views
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Changes, Command
 from seaway.application.ports.clock import SystemClock
@@ -104,6 +105,10 @@ class History:
     def state(self, name: str = "alpha") -> ClusterState:
         """Return the state of a cluster."""
         return self.plane.controller.live.fleet.clusters[name].state
+
+    def views(self) -> dict[str, views.ClusterView]:
+        """Return the clusters, as users see them."""
+        return {each.name: each for each in self.plane.overview.clusters()}
 
     def last_seen_s(self) -> float:
         """Return the reported seconds since the first cluster was last observed."""
@@ -228,6 +233,46 @@ def test_suspended_seaway_makes_no_cluster_stale() -> None:
     health.succeeded(LIVEZ)
     made.plane.run(1)
     assert (made.state(), made.last_seen_s()) == (ClusterState.UP, 0)
+
+
+def test_a_restart_knows_the_last_report_of_a_silent_cluster() -> None:
+    """Its state, inventory and the age of its report stay. The time without a server is no silence of the others."""
+    made = history()
+
+    def fail() -> None:
+        made.clusters["alpha"].health.failed(LIVEZ, "no route to host")
+
+    made.until(lambda: made.state() is ClusterState.LOST, fail)
+    before, age_s = made.views(), made.last_seen_s()
+    made.clock.advance_s(10 * GRACE_S)
+    made.plane.restart()
+    made.plane.settle()
+    made.until(lambda: made.state("beta") is ClusterState.UP, fail)
+    after = made.views()
+    assert after["alpha"].state is ClusterState.LOST
+    assert after["alpha"].last_seen_s - age_s == pytest.approx(10 * GRACE_S, abs=1)
+    assert (after["alpha"].reason, after["alpha"].gpus) == ("no route to host", 2)
+    assert {name: view.gpu_milli.total for name, view in after.items()} == {
+        name: view.gpu_milli.total for name, view in before.items()
+    }
+    events = [each.reason for each in made.plane.store.fleet_events(9)]
+    made.clusters["alpha"].health.succeeded(LIVEZ)
+    made.until(lambda: made.state() is ClusterState.UP)
+    (answers,) = [each.reason for each in made.plane.store.fleet_events(9) if each.reason not in events]
+    assert answers.startswith("alpha answers")
+    assert not any(each.startswith("beta") for each in events)
+
+
+def test_a_cluster_that_fails_while_no_server_runs_gets_its_grace_period() -> None:
+    """It is lost only after a grace period without reports to a server, and shows its inventory meanwhile."""
+    made = history()
+    made.clusters["alpha"].health.failed(LIVEZ, "no route to host")
+    made.clock.advance_s(10 * GRACE_S)
+    made.plane.restart()
+    made.plane.settle()
+    view = made.views()["alpha"]
+    assert (view.state, view.gpus, view.last_seen_s >= 10 * GRACE_S) == (ClusterState.STALE, 2, True)
+    assert made.until(lambda: made.state() is ClusterState.LOST) == pytest.approx(GRACE_S, abs=1)
 
 
 # Real time: the states are reached, and not too early. The tests above check exact times with another clock.

@@ -22,6 +22,9 @@ from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
     Acknowledgement,
+    ClusterInventory,
+    ClusterReport,
+    FiringAlert,
     JobUse,
     LastUse,
     SavedFilter,
@@ -79,7 +82,8 @@ def url(tmp_path: Path) -> str:
         LastUse("ada", "", "k", "user", "t", "::1", NOW_NS),
     )
     known = Acknowledgement("SeawayQueueLong", "q", "ada", NOW_NS)
-    store_all(store, Change(insert=[archive, view, sample, used, known, JobUse(jobs[0].id, b"\x01")]))
+    last = ClusterReport("c", "up", "", 1, 2), ClusterInventory("c", make.full_cluster()), FiringAlert("a", "c", 3)
+    store_all(store, Change(insert=[*last, archive, view, sample, used, known, JobUse(jobs[0].id, b"\x01")]))
     store.close()
     return url
 

@@ -15,11 +15,14 @@ from seaway.application.records import (
     Attempt,
     AuditEntry,
     ClusterFacts,
+    ClusterInventory,
     ClusterName,
+    ClusterReport,
     ClusterSample,
     Cordon,
     EvaluationRecord,
     Event,
+    FiringAlert,
     IdempotencyKey,
     JobRecord,
     JobUse,
@@ -51,6 +54,8 @@ Record = (
     | Token
     | AuditEntry
     | ClusterFacts
+    | ClusterReport
+    | ClusterInventory
     | ScaleWindow
     | JobUse
     | Cordon
@@ -60,6 +65,7 @@ Record = (
     | UsageSample
     | SavedFilter
     | Acknowledgement
+    | FiringAlert
     | NetworkRecord
     | AgentRecord
     | PathRecord

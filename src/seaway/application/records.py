@@ -10,6 +10,7 @@ from enum import Enum
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.arrays import count_of, stored_indexes
+from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After
 from seaway.domain.facts import Facts
 from seaway.domain.job_spec import JobSpec, following_id, id_distance
@@ -563,6 +564,54 @@ class ClusterFacts:
     facts: Facts
     actor: str
     at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReport:
+    """Connection to a cluster, as of a time.
+
+    Attributes
+    ----------
+    state
+        ``up``, ``stale`` or ``lost``.
+    reason
+        Reason why it does not respond; empty while it is up, or if unknown.
+    reported_ns
+        Wall-clock time of its last complete response.
+    at_ns
+        Time of this record.
+    """
+
+    cluster: str
+    state: str
+    reason: str
+    reported_ns: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInventory:
+    """Last reported nodes and facts of a cluster."""
+
+    cluster: str
+    inventory: Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class FiringAlert:
+    """An alert that fires.
+
+    Attributes
+    ----------
+    name, of
+        As in `Acknowledgement`.
+    since_ns
+        Wall-clock time at which the figure exceeded the threshold.
+    """
+
+    name: str
+    of: str
+    since_ns: int
 
 
 @dataclass(frozen=True, slots=True)

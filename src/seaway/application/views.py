@@ -46,8 +46,8 @@ class Amount:
 
     @property
     def free(self) -> int:
-        """Free amount; negative if a node shrank below its allocations."""
-        return self.total - self.used - self.unusable
+        """Free amount; 0 if a node shrank below its allocations, or is no longer known."""
+        return max(0, self.total - self.used - self.unusable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,11 @@ class ClusterView:
     Attributes
     ----------
     last_seen_s
-        Seconds since the last response.
+        Seconds since the last response, or since the cluster is known if it never responded.
+    unreachable_s
+        The same without times in which no server ran.
+    reported_ns
+        Time of the last response; None if it never responded.
     reason
         Reason why the cluster does not respond; empty while it is up, or if unknown.
     orphans
@@ -239,6 +243,8 @@ class ClusterView:
     not_ready: tuple[str, ...] = ()
     unhealthy: Mapping[str, int] = field(default_factory=dict)
     gpus_used_milli: int = 0
+    unreachable_s: float = 0
+    reported_ns: int | None = None
 
     @property
     def nodes_not_ready(self) -> int:

@@ -76,7 +76,9 @@ class ClusterOut(Shown):
     name: str
     state: Literal["up", "stale", "lost", "gone"]
     last_seen_s: int
-    """Seconds since the last response."""
+    """Seconds since the last response, or since the cluster is known if it never responded."""
+    reported_at: str | None = None
+    """Time of the last response, also of one before a restart; null if it never responded."""
     message: str
     """Reason why the cluster does not respond; empty while it is up or if unknown."""
     reason: CodeOut
@@ -454,6 +456,7 @@ def cluster_fields(view: ClusterView) -> dict[str, Any]:
         sources=fact_sources(view),
         own_facts=None if view.own_facts == NO_FACTS else facts_fields(view.own_facts),
         **with_message(view.reason),
+        reported_at=None if view.reported_ns is None else moment(view.reported_ns),
         cordon=None if view.cordon is None else cordon_fields(view.cordon),
         cpu_milli=amount_fields(view.cpu_milli),
         memory_mib=amount_fields(view.memory_mib),

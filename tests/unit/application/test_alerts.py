@@ -119,7 +119,7 @@ class World:
             nodes, gpus = self.broken.get(each.name, ((), {}))
             reported[at] = replace(each, not_ready=nodes, unhealthy=gpus)
         lost = ClusterState.LOST
-        return [replace(each, state=lost, last_seen_s=99) if each.name in self.lost else each for each in reported]
+        return [replace(each, state=lost, unreachable_s=99) if each.name in self.lost else each for each in reported]
 
     def go_on(self) -> list[tuple[str, str, float]]:
         """Return the faults now."""
@@ -388,6 +388,21 @@ def test_acknowledgements_are_stored_until_their_alerts_clear() -> None:
     world.waits = {"batch": QUEUE_LONG.bound + 1}
     world.go(QUEUE_LONG.for_s)
     assert [each.acknowledged for each in world.alerts.wrong()] == [None]
+
+
+def test_a_restart_changes_neither_firing_alerts_nor_their_ages() -> None:
+    """They fire as soon as their figure is there again, since the time before the restart."""
+    world = World(waits={"batch": QUEUE_LONG.bound + 1})
+    since_ns = world.clock.now_ns()
+    world.go(QUEUE_LONG.for_s)
+    fired = [(each.key, each.since_ns) for each in world.alerts.wrong()]
+    assert fired == [(("SeawayQueueLong", "batch"), since_ns)]
+    world.restart()
+    world.go(EVERY_S)
+    assert [(each.key, each.since_ns) for each in world.alerts.wrong()] == fired
+    world.waits = {}
+    world.go(0)
+    assert (world.alerts.wrong(), world.store.firing_alerts()) == ([], [])
 
 
 def test_a_database_that_fails_delays_only_the_removal_of_acknowledgements() -> None:

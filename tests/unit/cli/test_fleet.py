@@ -114,7 +114,16 @@ def test_why_a_cluster_is_unreachable_is_cut_only_where_the_table_is_narrow() ->
         "state": "lost",
     }
     lists: dict[str, Any] = {"hardware": [], "orphans": [], "cordon": None}
-    reported = {"name": "east", "nodes": 1, "jobs": 0, "last_seen_s": 60, **amounts, **texts, **lists}
+    reported = {
+        "name": "east",
+        "nodes": 1,
+        "jobs": 0,
+        "last_seen_s": 60,
+        "reported_at": None,
+        **amounts,
+        **texts,
+        **lists,
+    }
 
     def lines(*, wide: bool) -> list[str]:
         out = io.StringIO()

@@ -105,6 +105,7 @@ def cluster(name: str, nodes: int = 2, *, state: str = "up") -> Body:
         "name": name,
         "state": state,
         "last_seen_s": 0,
+        "reported_at": "2026-11-21T10:00:00.000000Z",
         **with_message("" if state == "up" else "it is cut off"),
         "gateway": f"gw-{name}",
         "region": "eu",

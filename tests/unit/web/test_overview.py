@@ -33,6 +33,7 @@ def cluster(**fields: object) -> ClusterOut:
         "name": "berlin",
         "state": "up",
         "last_seen_s": 0,
+        "reported_at": "2026-11-21T10:00:00Z",
         **with_message(""),
         "gateway": "",
         "region": "",

@@ -5,6 +5,7 @@ A row is a tuple in the order of its table's columns.
 
 from __future__ import annotations
 
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,8 @@ from pydantic import TypeAdapter
 from seaway.application.records import (
     Attempt,
     ClusterFacts,
+    ClusterInventory,
+    ClusterReport,
     Cordon,
     Event,
     HeldUse,
@@ -33,6 +36,7 @@ from seaway.application.records import (
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
+from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After
 from seaway.domain.errors import InvariantError
 from seaway.domain.facts import Facts
@@ -51,6 +55,7 @@ _SPEC = TypeAdapter(JobSpec)
 _PLACEMENTS = TypeAdapter(tuple[Placement, ...])
 _PAIR = TypeAdapter(Pair)
 _FACTS = TypeAdapter(Facts)
+_INVENTORY = TypeAdapter(Cluster)
 _QUOTAS = TypeAdapter(Mapping[str, Quota])
 _AWAITS = TypeAdapter(tuple[After, ...])
 
@@ -379,6 +384,29 @@ def read_cluster_facts(row: Sequence[Any]) -> ClusterFacts:
     """Decode the facts of a cluster."""
     cluster, facts, *more = row
     return ClusterFacts(cluster, _FACTS.validate_json(facts), *more)
+
+
+def cluster_report_row(row: ClusterReport) -> Row:
+    """Encode the connection to a cluster."""
+    return row.cluster, row.state, reason_text(row.reason), row.reported_ns, row.at_ns
+
+
+def read_cluster_report(row: Sequence[Any]) -> ClusterReport:
+    """Decode the connection to a cluster."""
+    cluster, state, reason, *times = row
+    return ClusterReport(cluster, state, read_reason(reason), *times)
+
+
+def cluster_inventory_row(row: ClusterInventory) -> Row:
+    """Encode an inventory."""
+    content = _INVENTORY.serializer.to_json(row.inventory, exclude_defaults=True)
+    return row.cluster, b64encode(zlib.compress(content)).decode("ascii")
+
+
+def read_cluster_inventory(row: Sequence[Any]) -> ClusterInventory:
+    """Decode an inventory."""
+    cluster, content = row
+    return ClusterInventory(cluster, _INVENTORY.validate_json(zlib.decompress(b64decode(content))))
 
 
 def scale_window_row(row: ScaleWindow) -> Row:

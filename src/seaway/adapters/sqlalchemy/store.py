@@ -20,12 +20,15 @@ from seaway.adapters.sqlalchemy.tables import (
     ATTEMPTS,
     AUDIT,
     CLUSTER_FACTS,
+    CLUSTER_INVENTORIES,
     CLUSTER_NAMES,
+    CLUSTER_REPORTS,
     CLUSTER_SAMPLES,
     CORDONS,
     DELIVERIES,
     EVALUATIONS,
     EVENTS,
+    FIRING_ALERTS,
     JOB_SPECS,
     JOB_USES,
     JOBS,
@@ -60,13 +63,16 @@ from seaway.application.records import (
     Attempt,
     AuditEntry,
     ClusterFacts,
+    ClusterInventory,
     ClusterName,
+    ClusterReport,
     ClusterSample,
     CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
     Event,
+    FiringAlert,
     HeldUse,
     IdempotencyKey,
     JobRecord,
@@ -405,9 +411,23 @@ class SqlStore:
         question = select(ACKNOWLEDGEMENTS).order_by(ACKNOWLEDGEMENTS.c.name, ACKNOWLEDGEMENTS.c.of)
         return self._read(_plain(Acknowledgement), question)
 
+    def firing_alerts(self) -> list[FiringAlert]:
+        """Return the alerts that fired when they were last stored."""
+        question = select(FIRING_ALERTS).order_by(FIRING_ALERTS.c.name, FIRING_ALERTS.c.of)
+        return self._read(_plain(FiringAlert), question)
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
         return self._read(codec.read_cluster_facts, select(CLUSTER_FACTS).order_by(CLUSTER_FACTS.c.cluster))
+
+    def cluster_reports(self) -> list[ClusterReport]:
+        """Return the connections to clusters, as last stored."""
+        return self._read(codec.read_cluster_report, select(CLUSTER_REPORTS).order_by(CLUSTER_REPORTS.c.cluster))
+
+    def cluster_inventories(self) -> list[ClusterInventory]:
+        """Return the last reported inventories of clusters."""
+        question = select(CLUSTER_INVENTORIES).order_by(CLUSTER_INVENTORIES.c.cluster)
+        return self._read(codec.read_cluster_inventory, question)
 
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink."""

@@ -395,6 +395,29 @@ CLUSTER_FACTS = _table(
 )
 """Facts of clusters that operators set, as JSON."""
 
+CLUSTER_REPORTS = _table(
+    "cluster_reports",
+    _name("cluster"),
+    _word("state"),
+    _text("reason"),
+    _number("reported_ns"),
+    _number("at_ns"),
+    _key("cluster"),
+)
+"""Connections to clusters, stored once a minute and when they change."""
+
+CLUSTER_INVENTORIES = _table("cluster_inventories", _name("cluster"), _text("inventory"), _key("cluster"))
+"""Last inventories of clusters, as compressed JSON in base64."""
+
+FIRING_ALERTS = _table(
+    "firing_alerts",
+    Column("name", short(63), nullable=False),
+    Column("of", short(600), nullable=False),
+    _number("since_ns"),
+    _key("name", "of"),
+)
+"""Firing alerts, with the time since which they do."""
+
 SCALE_WINDOWS = _table("scale_windows", _id("job_id"), _count("replicas"), _text("numbers"), _key("job_id"))
 """Recent numbers of replicas of jobs that wait to shrink."""
 

@@ -162,6 +162,7 @@ _CLUSTER = {
     "name": "berlin",
     "state": "up",
     "last_seen_s": 0,
+    "reported_at": _AT,
     **with_message(""),
     "gateway": "gw-berlin",
     "region": "eu",

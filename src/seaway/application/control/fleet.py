@@ -63,7 +63,11 @@ class LiveCluster:
     state
         State of the connection.
     last_seen_ns
-        Monotonic time of the last complete response.
+        Monotonic time of the last complete response, from which grace periods count.
+    reported_ns
+        Wall-clock time of the last complete response; None if it never responded.
+    answered
+        Whether it has responded since the start of the process.
     unreachable_reason
         Reason why the last request failed; empty if it succeeded.
     reported_unreachable
@@ -77,6 +81,8 @@ class LiveCluster:
     name: str
     last_seen_ns: int
     cluster: Cluster | None = None
+    reported_ns: int | None = None
+    answered: bool = False
     reported_facts: Facts = NO_FACTS
     state: ClusterState = ClusterState.STALE
     unreachable_reason: str = ""

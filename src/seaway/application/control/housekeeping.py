@@ -77,6 +77,7 @@ class Housekeeping:
             *self._replace(),
             *self._drain(),
             *self._sample(),
+            *self._state.last_reports.changes(),
             *self._state.advance.due(),
         ]
 

@@ -273,6 +273,7 @@ class Controller:
         if names != before or not fleet.met or exchanged:
             self._met = known.backends
             fleet.know(names, self._clock.monotonic_ns())
+            self.live.last_reports.restore()
             self._dispatcher.use(known.backends)
             again = (each for each in known.backends if isinstance(each, Recreating) and each.recreates)
             self.live.recreating = frozenset(each.cluster for each in again)

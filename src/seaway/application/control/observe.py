@@ -182,6 +182,9 @@ class Observer:
         now_ns = self._state.clock.monotonic_ns()
         last_seen_s = (now_ns - live.last_seen_ns) / NS
         live.last_seen_ns = max(live.last_seen_ns, now_ns - int(report.changes.age_s * NS))
+        reported_ns = self._state.clock.now_ns() - int(report.changes.age_s * NS)
+        live.reported_ns = reported_ns if live.answered else max(live.reported_ns or 0, reported_ns)
+        live.answered = True
         live.unreachable_reason = ""
         fresh = now_ns - live.last_seen_ns <= self._state.settings.stale_after_s * NS
         if live.state is not ClusterState.UP and live.cluster is not None and fresh:

@@ -19,6 +19,7 @@ from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.elastic_work import ElasticWork
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
+from seaway.application.control.last_reports import LastReports
 from seaway.application.control.pending import Entry, Waiting, entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings, SchedulerSettings
@@ -170,6 +171,8 @@ class ControlState:
         Progress of elastic jobs.
     dependencies, arrays
         Held jobs, and arrays, which are not in `jobs`.
+    last_reports
+        Stored reports of clusters.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
     began_ns
@@ -184,6 +187,7 @@ class ControlState:
         self.scheduler = SchedulerSettings()
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
+        self.last_reports = LastReports(self.fleet, clock)
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.history = History(clock, settings)
@@ -277,6 +281,7 @@ class ControlState:
         self.tree.set_queues(self.names.queues.values(), self.names.tenants.values())
         self.fleet.cordon(stored.cordons)
         self.fleet.set_facts({each.cluster: each.facts for each in stored.facts})
+        self.last_reports.load(stored.reports, stored.inventories)
         self.history.load(stored.uses, stored.runs)
 
     # Stored changes.

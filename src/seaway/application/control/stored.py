@@ -9,6 +9,8 @@ from seaway.application.ports.store import Store
 from seaway.application.records import (
     Attempt,
     ClusterFacts,
+    ClusterInventory,
+    ClusterReport,
     CompletedRun,
     Cordon,
     EndedUse,
@@ -41,6 +43,8 @@ class Stored:
     tenants: Sequence[Tenant]
     cordons: Sequence[Cordon]
     facts: Sequence[ClusterFacts]
+    reports: Sequence[ClusterReport]
+    inventories: Sequence[ClusterInventory]
     windows: Sequence[ScaleWindow]
     reservations: Sequence[AdvanceReservation]
     uses: Sequence[EndedUse]
@@ -65,6 +69,7 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     """
     queues, pools, tenants = store.queues(), store.pools(), store.tenants()
     cordons, facts, windows = store.cordons(), store.cluster_facts(), store.scale_windows()
+    reports, inventories = store.cluster_reports(), store.cluster_inventories()
     attempts, jobs = list(store.held_attempts()), {job.id: job for job in store.live_jobs()}
     holders = dict.fromkeys(attempt.job_id for attempt in attempts)  # finished jobs can still have allocations
     for job_id in [*holders, *dict.fromkeys(job.array for job in jobs.values() if job.array)]:
@@ -77,4 +82,5 @@ def read(store: Store, uses_since_ns: int | None = None, *, runs: bool = False) 
     reservations = store.reservations()
     past_runs = store.completed_runs(MAX_RUNS) if runs else []
     every: list[Attempt | PendingCommand | JobRecord] = [*removals, *attempts, *others, *jobs.values()]
-    return Stored(queues, pools, tenants, cordons, facts, windows, reservations, uses, past_runs, every)
+    clusters = cordons, facts, reports, inventories
+    return Stored(queues, pools, tenants, *clusters, windows, reservations, uses, past_runs, every)

@@ -21,7 +21,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.gpu_metrics import containers_of
 from seaway.application.fleet.search import Columns, FleetFilter, FleetSearch, Found
 from seaway.application.ports.usage import NodeUsage, Used, usage_of
-from seaway.application.records import Attempt, Cordon
+from seaway.application.records import NS_PER_S, Attempt, Cordon
 from seaway.application.views import Amount, ClusterState, ClusterView, DeviceView, ModelView, NodeView, SliceView
 from seaway.domain.deployment import ReplicaStatus, UnmanagedPod
 from seaway.domain.device import Device
@@ -198,7 +198,7 @@ class FleetViews:
         """Return all clusters with their totals, followed by removed clusters that still have attempts."""
         with self._controller.lock:
             live = self._controller.live
-            now_ns = live.clock.monotonic_ns()
+            now = live.clock.monotonic_ns(), live.clock.now_ns()
             owns = [(each, own(live, each)) for each in everyone(live)]
             reported = [(each, held(live, each, mine), mine) for each, mine in owns]
             cordons = {each.name: live.fleet.cordon_of(each.name) for each, _, _ in reported}
@@ -209,9 +209,7 @@ class FleetViews:
             facts = {each.name: live.fleet.own_facts(each.name) for each, _, _ in reported}
             unusable = {each.name: self._unusable(each) for each, _, _ in reported}
         views = [
-            _cluster(
-                each, by_jobs, mine, cordons[each.name], now_ns, orphans[each.name], gateways_by_cluster[each.name]
-            )
+            _cluster(each, by_jobs, mine, cordons[each.name], now, orphans[each.name], gateways_by_cluster[each.name])
             for each, by_jobs, mine in reported
         ]
         return [
@@ -329,15 +327,20 @@ def _cluster(
     by_jobs: Held,
     mine: Own,
     cordon: Cordon | None,
-    now_ns: int,
+    now: tuple[int, int],
     orphans: tuple[str, ...],
     gateway: str,
 ) -> ClusterView:
+    """Return the totals of a cluster. `now` is the monotonic and the wall-clock time."""
+    now_ns, wall_ns = now
+    age_ns = now_ns - live.last_seen_ns if live.reported_ns is None else wall_ns - live.reported_ns
     reported, sums = live.cluster, amounts_of_cluster(live, by_jobs, mine)
     return ClusterView(
         name=live.name,
         state=live.state,
-        last_seen_s=(now_ns - live.last_seen_ns) // 1_000_000_000,
+        last_seen_s=max(0, age_ns // NS_PER_S),
+        unreachable_s=(now_ns - live.last_seen_ns) / NS_PER_S,
+        reported_ns=live.reported_ns,
         gateway=gateway or (reported.gateway if reported else ""),
         facts=live.reported_facts,
         reported_facts=live.reported_facts,

@@ -13,7 +13,7 @@ from seaway.application.monitoring.conditions import EVERY_S, Conditions, Findin
 from seaway.application.monitoring.rules import ALL, MINUTE_S, STORE_FAILS, Rule
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Acknowledgement
+from seaway.application.records import Acknowledgement, FiringAlert
 from seaway.application.views import ClusterView
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError, UnknownError
@@ -84,19 +84,20 @@ class Alert:
 class Alerts:
     """Periodic evaluation of the alerts, in a separate thread or on request.
 
-    The evaluation has no history before its start: an alert with a duration of one hour fires after one hour at the
-    earliest. Acknowledgements are stored until their alerts clear.
+    Firing alerts and their acknowledgements are stored until the alerts clear, so a restart changes neither. Figures
+    that exceed a threshold, but not long enough yet, begin again.
     """
 
     def __init__(self, sources: Sources, store: Store, writer: Writer, clock: Clock) -> None:
         self._store, self._writer, self._clock = store, writer, clock
-        self._began_ns: int | None = None  # time at which acknowledgements were read
+        self._began_ns: int | None = None  # time at which the stored alerts were read
         self._conditions = Conditions(sources, clock.monotonic_ns())
         self._past: dict[tuple[Rule, str], Finding] = {}  # findings of rules with a duration
         self._since: dict[tuple[Rule, str], tuple[int, int]] = {}  # monotonic and wall-clock time, ns
         self._wrong: list[Alert] = []
         self._acknowledged: dict[Key, Acknowledgement] = {}
-        self._restored: dict[Key, Acknowledgement] = {}  # stored before the start, and not fired since
+        self._fired: dict[Key, FiringAlert] = {}  # as stored
+        self._restored: set[Key] = set()  # stored before the start, and not fired since
         self._stopping = threading.Event()
         self._failed = False
 
@@ -142,38 +143,58 @@ class Alerts:
 
     def _look_at_faults(self, clusters: Sequence[ClusterView]) -> None:
         now_ns = self._clock.monotonic_ns()
-        begun = now_ns, self._clock.now_ns()
         past = self._past | {(each.rule, each.of): each for each in self._conditions.faults(now_ns, clusters)}
-        self._since = {key: self._since.get(key, begun) for key in past}
+        if stores := (STORE_FAILS, "") not in past:
+            with suppress(UnavailableError):  # the next evaluation tries again
+                self._restore(now_ns)
+        self._since = {key: self._since.get(key) or self._began(key, now_ns) for key in past}
         found = [
             Alert(*key, past[key].value, wall_ns, past[key].why, past[key].nodes)
             for key, (since_ns, wall_ns) in self._since.items()
             if now_ns - since_ns >= key[0].for_s * NS
         ]
         self._wrong = sorted(found, key=lambda alert: (ALL.index(alert.rule), alert.of))
-        if (STORE_FAILS, "") not in past:
-            with suppress(UnavailableError):  # the next evaluation tries again
-                self._restore(now_ns)
-                self._drop_cleared(now_ns)
+        if stores and self._began_ns is not None:
+            with suppress(UnavailableError):
+                self._store_fired()
+                self._drop_cleared(starting=now_ns - self._began_ns < RESTORE_S * NS)
+
+    def _began(self, key: tuple[Rule, str], now_ns: int) -> tuple[int, int]:
+        """Return the times since which a figure exceeds its threshold; those before a restart if it fired then."""
+        wall_ns = self._clock.now_ns()
+        fired = self._fired.get((key[0].name, key[1]))
+        return (now_ns - max(0, wall_ns - fired.since_ns), fired.since_ns) if fired else (now_ns, wall_ns)
 
     def _restore(self, now_ns: int) -> None:
-        """Read the stored acknowledgements, once."""
+        """Read the stored alerts and acknowledgements, once."""
         if self._began_ns is None:
-            self._restored = {(each.name, each.of): each for each in self._store.acknowledgements()}
-            self._acknowledged = self._restored | self._acknowledged
+            acknowledged = {(each.name, each.of): each for each in self._store.acknowledgements()}
+            self._fired = {(each.name, each.of): each for each in self._store.firing_alerts()}
+            self._restored = acknowledged.keys() | self._fired.keys()
+            self._acknowledged = acknowledged | self._acknowledged
             self._began_ns = now_ns
 
-    def _drop_cleared(self, now_ns: int) -> None:
-        """Remove the acknowledgements of cleared alerts. After a start, alerts need time to fire again."""
+    def _store_fired(self) -> None:
+        new = {each.key: FiringAlert(*each.key, each.since_ns) for each in self._wrong if each.key not in self._fired}
+        if new:
+            self._writer.require(Change(put=[*new.values()]))
+            self._fired |= new
+
+    def _drop_cleared(self, *, starting: bool) -> None:
+        """Remove what is stored of cleared alerts. After a start, alerts need time to fire again."""
         firing = {each.key for each in self._wrong}
         kept = firing | {(rule.name, of) for rule, of in self._since}
-        self._restored = {key: record for key, record in self._restored.items() if key not in firing}
-        if self._began_ns is not None and now_ns - self._began_ns < RESTORE_S * NS:
-            kept |= self._restored.keys()
-        if gone := [record for key, record in self._acknowledged.copy().items() if key not in kept]:
-            self._writer.require(Change(delete=[*gone]))
-            for each in gone:
-                self._acknowledged.pop((each.name, each.of), None)
+        self._restored -= firing
+        if starting:
+            kept |= self._restored
+        acknowledged = [record for key, record in self._acknowledged.copy().items() if key not in kept]
+        fired = [record for key, record in self._fired.items() if key not in kept]
+        if acknowledged or fired:
+            self._writer.require(Change(delete=[*acknowledged, *fired]))
+        for each in acknowledged:
+            self._acknowledged.pop((each.name, each.of), None)
+        for record in fired:
+            del self._fired[record.name, record.of]
 
     def _run(self) -> None:
         turn = 0

@@ -260,8 +260,8 @@ class Conditions:
         if faults.trouble:
             yield Finding(STORE_FAILS, "", 1, faults.trouble)
         for each in clusters:
-            if each.last_seen_s > CLUSTER_UNREACHABLE.bound:
-                yield Finding(CLUSTER_UNREACHABLE, each.name, each.last_seen_s)
+            if each.unreachable_s > CLUSTER_UNREACHABLE.bound:
+                yield Finding(CLUSTER_UNREACHABLE, each.name, each.unreachable_s)
             if each.state is ClusterState.UP:
                 if each.not_ready:
                     yield Finding(NODES_NOT_READY, each.name, len(each.not_ready), nodes=each.not_ready[:NODES])

@@ -14,13 +14,16 @@ from seaway.application.records import (
     Attempt,
     AuditEntry,
     ClusterFacts,
+    ClusterInventory,
     ClusterName,
+    ClusterReport,
     ClusterSample,
     CompletedRun,
     Cordon,
     EndedUse,
     EvaluationRecord,
     Event,
+    FiringAlert,
     HeldUse,
     IdempotencyKey,
     JobRecord,
@@ -352,8 +355,17 @@ class Store(Protocol):
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
 
+    def firing_alerts(self) -> list[FiringAlert]:
+        """Return the alerts that fired when they were last stored."""
+
     def cluster_facts(self) -> list[ClusterFacts]:
         """Return the facts of clusters that operators set."""
+
+    def cluster_reports(self) -> list[ClusterReport]:
+        """Return the connections to clusters, as last stored."""
+
+    def cluster_inventories(self) -> list[ClusterInventory]:
+        """Return the last reported inventories of clusters."""
 
     def scale_windows(self) -> list[ScaleWindow]:
         """Return the recent numbers of replicas of all jobs that wait to shrink, by job."""

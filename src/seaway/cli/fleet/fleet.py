@@ -164,7 +164,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     from rich.text import Text
 
     from seaway.terminal.tables import Column, Rows
-    from seaway.terminal.words import cordoned, cores, gib, level, seconds, state
+    from seaway.terminal.words import cordoned, cores, gib, level, state
 
     silent = [each for each in body["clusters"] if each["message"]]
     columns = (
@@ -181,7 +181,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("REGION", lambda each: each["region"] or UNKNOWN, wide=True, drop=6),
         Column("ZONES", lambda each: ", ".join(each.get("zones", ())) or UNKNOWN, wide=True, cut=True, drop=9),
         Column("HARDWARE", _hardware, wide=True, cut=True, drop=9),
-        Column("LAST SEEN", lambda each: seconds(each["last_seen_s"]), right=True, wide=True, drop=9),
+        Column("LAST SEEN", _last_seen, right=True, wide=True, drop=9),
         Column("ORPHANS", lambda each: str(len(each["orphans"])), right=True, wide=True, drop=9),
         Column("CORDON", cordoned, cut=True, drop=3),
         *([Column("SILENCE", lambda each: each["message"], cut=True)] if silent and not wide else ()),
@@ -190,6 +190,12 @@ def table(body: Body, *, wide: bool) -> RenderableType:
     return (
         Group(rows, "", *(Text(f"{each['name']}: {each['message']}") for each in silent)) if silent and wide else rows
     )
+
+
+def _last_seen(cluster: Body) -> str:
+    from seaway.terminal.words import seconds
+
+    return seconds(cluster["last_seen_s"]) if cluster["reported_at"] else "never"
 
 
 def _models(body: Body, *, wide: bool) -> RenderableType:

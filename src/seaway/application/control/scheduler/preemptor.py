@@ -308,7 +308,7 @@ class Preemptor:
     def _reports_missing(self) -> bool:
         """Report whether a cluster has not reported since the start, and is not lost."""
         clusters = self._state.fleet.clusters.values()
-        return any(each.cluster is None and each.state is ClusterState.STALE for each in clusters)
+        return any(not each.answered and each.state is ClusterState.STALE for each in clusters)
 
     def _is_within_guarantee(self, entry: Entry) -> bool:
         """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
