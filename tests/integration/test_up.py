@@ -75,6 +75,45 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
         stream.close()
 
 
+def test_ctrl_c_twice_ends_the_server_with_two_lines(tmp_path: Path) -> None:
+    """The second Ctrl-C ends open requests; it causes neither a traceback nor another line or exit code."""
+    with running(tmp_path) as server:
+        server.process.send_signal(signal.SIGINT)
+        until = time.monotonic() + TIMEOUT_S
+        while "stopping ..." not in server.said():
+            assert time.monotonic() < until
+        said = server.end(signal.SIGINT)
+        assert server.process.returncode == 0
+        assert said.splitlines()[-2:] == ["stopping ...", "stopped"]
+        assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "says"),
+    [
+        ("seaway.api.app", 130, ["stopped before the start"]),
+        ("seaway.web.mount", 0, ["stopping ...", "stopped"]),
+    ],
+)
+def test_ctrl_c_during_the_start_ends_it_without_a_traceback(
+    tmp_path: Path, module: str, code: int, says: list[str]
+) -> None:
+    """Ctrl-C while modules load ends the process; once components run, they stop first, and the exit code is 0."""
+    program = (
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts)\n"
+        "from seaway.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", program, "up", "--port", "0", "--data", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (code, says)
+    assert done.stdout.startswith("Starting: loads its modules ...\n")
+    assert "listens" not in done.stdout
+
+
 def names(server: Running) -> list[str]:
     """Return the names of the clusters of a server."""
     return [each["name"] for each in server.client.get("/api/v1/fleet/clusters").json()["clusters"]]
@@ -196,7 +235,7 @@ def test_start_without_compiled_engine_answers_at_once(tmp_path: Path, monkeypat
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             assert process.stdout is not None
-            assert b"Compiling the engine" in process.stdout.readline()
+            assert any(b"Compiling the engine" in line for line in iter(process.stdout.readline, b""))
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_S) as client:
                 for path in ("/readyz", "/standbyz", "/api/v1/jobs"):
                     began = time.monotonic()

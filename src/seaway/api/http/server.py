@@ -66,6 +66,8 @@ class Server(BoundedServer):
         if isinstance(app, FastAPI):
             app.state.hub.close()
         await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()  # uvicorn leaves it out, and cancels it with a traceback
         if self._full_gc:
             self._full_gc.cancel()
         self._gc.close()
@@ -82,6 +84,16 @@ class Server(BoundedServer):
     def end(self) -> None:
         """Request a shutdown. Any thread may call it."""
         self.should_exit = True
+
+    def end_by_signal(self, count: int) -> None:
+        """Request a shutdown; from the second signal on, one that does not wait for open requests."""
+        self.end()
+        self.force_exit = count > 1
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process, which also handles them before and after the server runs."""
+        yield
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -17,50 +16,47 @@ from seaway.application.ports.clock import Clock
 from seaway.bootstrap.leader_election import FencedThreads, Leadership
 from seaway.bootstrap.policies import compile_apart, uncompiled, warm_up
 from seaway.bootstrap.settings import Settings
+from seaway.cli.serving.stopping import StopSignals
 
 NEWS, END = "news", "end"
-ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class LeaderSession:
     """Leadership of a single process, which begins when the engine is compiled, and never ends.
 
-    SIGTERM and Ctrl-C end the wait. After the wait, the server handles them.
+    SIGTERM and Ctrl-C end the wait.
 
     Parameters
     ----------
     settings
         The Lease, and the address for health checks during the wait.
+    stop
+        Ctrl-C and SIGTERM.
 
     Attributes
     ----------
     came
         True if this process is the leader.
-    over
-        True if this process was stopped before it became the leader.
     waited_s
         Time until this process became the leader without the compilation, in seconds.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stop: StopSignals) -> None:
         self.came = False
-        self.over = False
+        self.stop = stop
         self.waited_s = 0.0
         self._standby = Standby(settings.server, self._why, self._can_follow)
-        self._before = {each: signal.signal(each, self._on_signal) for each in ENDING}
 
     def wait(self, listener: socket.socket) -> None:
         """Wait until this process becomes the leader or is stopped."""
         if uncompiled():
             self._standby.start(listener)
-            compile_apart(stopped=lambda: self.over)
-        self.came = not self.over
+            compile_apart(stopped=lambda: bool(self.stop.count))
+        self.came = not self.stop.count
 
     def close(self) -> None:
         """End the leadership."""
         self._standby.stop()
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
 
     @property
     def lost(self) -> str:
@@ -87,19 +83,17 @@ class LeaderSession:
     def _can_follow(self) -> bool:
         return False
 
-    def _on_signal(self, *_: object) -> None:
-        self.over = True
-
 
 class LedSession(LeaderSession):
     """Leadership of the process that holds the Lease; parameters as for `LeaderSession`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stop: StopSignals) -> None:
         self._news: SimpleQueue[str] = SimpleQueue()
         self._calls: list[Callable[[], None]] = []
         self._lease = settings.leader.lease
         self._leadership = Leadership(settings.leader, self._reported)
-        super().__init__(settings)
+        super().__init__(settings, stop)
+        stop.on_stop(lambda _: self._news.put(END))
 
     @property
     def lost(self) -> str:
@@ -110,14 +104,14 @@ class LedSession(LeaderSession):
         """Wait until this process becomes the leader or is stopped."""
         gc.enable()  # the wait may take weeks
         self._standby.start(listener)
-        compile_apart(stopped=lambda: self.over)
+        compile_apart(stopped=lambda: bool(self.stop.count))
         warm_up()  # saves time when the leadership starts
         began_s = time.monotonic()
         self._leadership.start()
         Console(highlight=False, soft_wrap=True).print(
             f"Waiting for the lease {self._lease!r} as {self._leadership.identity}", style="dim"
         )
-        self.came = self._news.get() == NEWS and not self.over
+        self.came = self._news.get() == NEWS and not self.stop.count
         self.waited_s = time.monotonic() - began_s
 
     def on_lost(self, call: Callable[[], None]) -> None:
@@ -148,7 +142,3 @@ class LedSession(LeaderSession):
         if self.lost:
             for call in list(self._calls):
                 call()
-
-    def _on_signal(self, *given: object) -> None:
-        super()._on_signal(*given)
-        self._news.put(END)

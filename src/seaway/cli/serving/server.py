@@ -6,7 +6,6 @@ import ctypes
 import errno
 import logging
 import os
-import signal
 import socket
 import ssl
 import sys
@@ -42,6 +41,7 @@ from seaway.bootstrap.scheduled_tasks import S_PER_H, scheduled_tasks
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.workdirs import make_workdirs
 from seaway.cli.serving.leader import LeaderSession, LedSession
+from seaway.cli.serving.stopping import StopSignals
 from seaway.client.config import data_folder, found_by_commands
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -71,7 +71,7 @@ IMPORTED_S = time.monotonic()
 """Monotonic time of the import of this module."""
 
 
-def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Path | None) -> None:
+def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Path | None, stop: StopSignals) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises
@@ -90,8 +90,9 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     sys.setswitchinterval(SWITCH_S)
     _bound_malloc()
     folder = DataFolder(data or data_folder())
+    stop.begin()
     try:
-        with _listening(settings.server) as listener, _wait_for_leadership(settings, listener) as turn:
+        with _listening(settings.server) as listener, _wait_for_leadership(settings, listener, stop) as turn:
             if turn.came:
                 _serve(settings, folder, listener, turn)
     finally:
@@ -120,21 +121,22 @@ def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")
 
-        server = make_server(_application(plane, settings), settings.server, welcome)
+        server = make_server(_application(plane, settings, turn.stop), settings.server, welcome)
         plane.writer.on_superseded(server.end)
         turn.on_lost(server.end)
+        turn.stop.on_stop(server.end_by_signal)
         turn.begin()
-        with _ending_by_itself():
-            if not turn.over:
-                server.run(sockets=[listener])
+        if not turn.stop.count:
+            server.run(sockets=[listener])
         if why := plane.writer.superseded or turn.lost:
             raise UnavailableError(why)
 
 
-def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
+def _application(plane: ControlPlane, settings: Settings, stop: StopSignals) -> FastAPI:
     """Return the application: the API, and pages unless they are disabled."""
     app = make_app(plane, home=not settings.server.web)
     if settings.server.web:
+        stop.starting("loads the pages")
         from seaway.web.addresses import LOGIN_CALLBACK
         from seaway.web.mount import mount  # takes a second to import
         from seaway.web.provider import ProviderSettings, require_whole
@@ -155,9 +157,9 @@ def _application(plane: ControlPlane, settings: Settings) -> FastAPI:
 
 
 @contextmanager
-def _wait_for_leadership(settings: Settings, listener: socket.socket) -> Iterator[LeaderSession]:
+def _wait_for_leadership(settings: Settings, listener: socket.socket, stop: StopSignals) -> Iterator[LeaderSession]:
     """Wait until the engine is compiled and this process is the leader, and answer health checks in the meantime."""
-    turn = LedSession(settings) if settings.leader.lease else LeaderSession(settings)
+    turn = (LedSession if settings.leader.lease else LeaderSession)(settings, stop)
     try:
         turn.wait(listener)
         yield turn
@@ -208,6 +210,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
     loading.start()
     clock = SystemClock()
     url = settings.database.url or folder.database_url
+    turn.stop.starting("opens the database")
     if before := back_up_before(url, folder.backups, clock.now_ns()):
         log.warning("the tables are of an older version; a backup from before their migration is %s", before)
     store = open_store(url)
@@ -246,6 +249,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         clock,
         plane.overview.failing_tasks,
     )
+    turn.stop.starting("reads jobs and clusters")
     plane.start()
     maintenance.start()
     loading.join()  # no request waits for the engine
@@ -282,20 +286,6 @@ def _listening(server: ServerSettings) -> Iterator[socket.socket]:
         raise RejectedError(f"cannot listen there: {error.strerror}; choose another {other}", where=where) from error
     with listener:
         yield listener
-
-
-@contextmanager
-def _ending_by_itself() -> Iterator[None]:
-    """Let the server handle SIGTERM and Ctrl-C, and let the rest of the shutdown complete.
-
-    After its shutdown, the server raises the signal again, which would end the process by default.
-    """
-    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _url(server: ServerSettings, listener: socket.socket) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from seaway.cli.output import Output
+from seaway.cli.serving.stopping import StopSignals
 from seaway.domain.errors import RejectedError
 
 
@@ -87,9 +88,11 @@ def up(
         raise RejectedError("requires --once", where="--output")
     gc.disable()  # off until the server runs: imports and start-up create almost no garbage
     try:
-        from seaway.cli.serving.server import serve
+        with StopSignals() as stop:
+            stop.starting("loads its modules")
+            from seaway.cli.serving.server import serve
 
-        serve(config, flags, data)
+            serve(config, flags, data, stop)
     finally:
         gc.enable()
 
