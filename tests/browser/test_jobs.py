@@ -44,7 +44,8 @@ def test_candidates_appear_while_one_types_and_refusals_are_at_the_field(look: L
     with look("user") as looker:
         page = looker.open("/submit")
         trial = page.locator(".submit-trial")
-        expect(trial.locator(".chosen")).to_have_count(1)
+        expect(trial).to_contain_text("Fill in the form")
+        expect(trial.locator(".chosen")).to_have_count(0)
         page.get_by_label("Name").fill("Not A Name")
         expect(page.get_by_text("'Not A Name' is not valid")).to_be_visible()
         page.get_by_label("Name").fill(name)
@@ -119,6 +120,12 @@ def test_a_job_like_another_can_be_written_as_yaml_after_a_reload(look: Look, de
         expect(page).to_have_url(re.compile("/submit$"))  # the draft is stored
         page.reload()
         expect(page.get_by_label("Name")).to_have_value(name)
+        expect(page.get_by_text("Your unsent draft.")).to_be_visible()
+        page.get_by_role("button", name="Clear").click()
+        expect(page.get_by_label("Name")).to_have_value("")
+        expect(page.locator(".submit-trial .chosen")).to_have_count(0)
+        page.reload()
+        expect(page.get_by_label("Name")).to_have_value("")
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 
@@ -126,7 +133,7 @@ def test_what_json_does_not_hold_is_refused_as_the_api_says_it(look: Look) -> No
     """Invalid JSON is rejected with the API's message, also without a name; earlier candidates disappear."""
     with look("user") as looker:
         page = looker.open("/submit?as=yaml")
-        expect(page.locator(".submit-trial .chosen")).to_have_count(1)
+        expect(page.locator(".submit-trial")).to_contain_text("Fill in the form")
         write(page, "labels: {2024-01-01: x}")
         expect(page.get_by_role("alert").filter(has_text="cannot be written as JSON")).to_be_visible()
         expect(page.locator(".submit-trial .chosen")).to_have_count(0)
@@ -144,6 +151,8 @@ def test_on_a_phone_the_verdict_stands_beside_the_button(look: Look) -> None:
     with look("user", size=NARROW) as looker:
         page = looker.open("/submit")
         verdict = page.locator(".submit-foot .fragment-job-verdict")
+        expect(verdict).to_contain_text("Fill in the form")
+        page.get_by_label("GPUs", exact=True).fill("1")
         expect(verdict).to_contain_text("nodes fit")
         button = page.get_by_role("button", name="Submit", exact=True)
         button.scroll_into_view_if_needed()
@@ -153,6 +162,7 @@ def test_on_a_phone_the_verdict_stands_beside_the_button(look: Look) -> None:
         keep_screen(page, "submit-verdict-390")
     with look("user", size=WIDE) as looker:
         page = looker.open("/submit")
+        page.get_by_label("GPUs", exact=True).fill("1")
         expect(page.locator(".submit-trial .verdict")).to_be_visible()
         expect(page.locator(".submit-foot .fragment-job-verdict")).to_be_hidden()
 
@@ -414,10 +424,15 @@ def test_pages_of_jobs_can_be_read_by_everybody(
     job = demo.submit(name="a-name-of-sixty-three-letters-that-goes-on-and-on-and-on-an", run=SERVES, replicas=2)
     demo.await_state(job, "running")
     with look(theme=theme, language=language, size=size) as looker:
-        for path, seen in (("/submit", ".chosen"), ("/jobs", ".jobs-rows a"), (f"/jobs/{job}", ".places a")):
+        for path, seen in (
+            (f"/submit?from={job}", ".chosen"),
+            ("/jobs", ".jobs-rows a"),
+            (f"/jobs/{job}", ".places a"),
+        ):
             page = looker.open(path)
             expect(page.locator(seen).first).to_be_visible()
-            keep_screen(page, f"{path.split('/')[1]}{'-one' if job in path else ''}-{theme}-{language}-{size[0]}")
+            part = path.split("/")[1].partition("?")[0]
+            keep_screen(page, f"{part}{'-one' if path.endswith(f'/{job}') else ''}-{theme}-{language}-{size[0]}")
             assert hidden_sideways(page) == []
             assert hindrances(page) == []
     demo.client.delete(f"/api/v1/jobs/{job}")

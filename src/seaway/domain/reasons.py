@@ -232,7 +232,7 @@ TEXTS: Mapping[str, str] = {
     "required_started": "is required to have run",
     "required_failed": "is required to have failed",
     "tasks_queued": "its tasks are in the queue",
-    "tasks_run": "its tasks run",
+    "tasks_run": "tasks are running",
     "tasks_ended": "of its tasks, {counts}",
     "count_of": "{count} {state}",
     "resumed_with_array": "resumed with its array",
@@ -240,7 +240,7 @@ TEXTS: Mapping[str, str] = {
     # Clusters.
     "answers": "{cluster} answers (it was {state})",
     "stale": "{cluster} has not answered for {silent} s and gets no new work",
-    "given_up": "{cluster} has not answered for {silent} s and is given up",
+    "given_up": "{cluster} has not answered for {silent} s and counts as lost",
     "counts_as_lost": "{cluster} is not in the fleet any more and counts as lost",
     "halted": (
         "{silent} of {clusters} clusters do not answer: the control plane may be at fault, so nothing is placed"

@@ -69,7 +69,7 @@ def baseline(says: str, defaults: Any) -> Algo:  # noqa: ANN401  # settings of a
 
 ALGOS: Mapping[str, Algo] = {
     "eade-ddpg": Algo(
-        "EADE-DDPG as we read it: attention, an expert's history, and a critic that chooses",
+        "Actor and critic with attention that also learns from an expert (EADE-DDPG)",
         OURS,
         DdpgSettings(),
         {"figures": SEEN},

@@ -215,6 +215,8 @@ def _range(value: Any) -> str:  # noqa: ANN401  # any value of YAML
 
 
 AMOUNT = Kind(amount, str)
+CHOICE = Kind(lambda text: {"true": True, "false": False}.get(text, text), lambda value: str(value).lower())
+"""True or false, by name."""
 RANGE = Kind(amount, _range)
 NAMES = Kind(_names, _joined)
 NUMBERS = Kind(_list, _joined)

@@ -167,7 +167,7 @@ class Step:
 
 
 def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]:
-    """Return the states of a job, oldest first.
+    """Return the states of a job, oldest first. A resize of an elastic job begins its state again.
 
     Parameters
     ----------
@@ -176,21 +176,26 @@ def steps(events: Sequence[EventOut], now: datetime | None = None) -> list[Step]
     now
         End of the current state; None for the current time.
     """
-    turns = [each for each in events if each.kind == "state" and each.state]
+    turns: list[EventOut] = []
+    states: list[str] = []
+    for each in events:
+        if (each.kind == "state" and each.state) or (each.kind == "resized" and states):
+            turns.append(each)
+            states.append(each.state or states[-1])
     moments = [datetime.fromisoformat(each.at) for each in turns]
     ends = [*moments, now or datetime.now(UTC)][1:]
     lasted = [max((end - start).total_seconds(), 0.0) for start, end in zip(moments, ends, strict=True)]
-    if turns and JobState(turns[-1].state).final:
+    if turns and JobState(states[-1]).final:
         lasted[-1] = 0.0
     total = sum(lasted) or 1.0
     widths = [max(100 * each / total, MIN_PERCENT) for each in lasted]
     last = len(turns) - 1
     return [
         Step(
-            turn.state,
+            states[at],
             turn.at,
             turn,
-            None if at == last and JobState(turn.state).final else lasted[at],
+            None if at == last and JobState(states[at]).final else lasted[at],
             100 * widths[at] / sum(widths),
             at == last,
         )

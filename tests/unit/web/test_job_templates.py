@@ -150,7 +150,15 @@ def test_a_trial_shows_the_nodes_and_the_price_of_all_replicas(language: str, sa
             explanation=explanation,
             manifests=[],
         )
-        around = {"elsewhere": [], "wrong": False, "trouble": "", "remedies": [], "clusters": [], "asks": True}
+        around = {
+            "elsewhere": [],
+            "wrong": False,
+            "empty": False,
+            "trouble": "",
+            "remedies": [],
+            "clusters": [],
+            "asks": True,
+        }
         page = written("trial", words_of(language), trial=trial, most_room=9, nodes=by_node(trial.placements), **around)
         assert (said in page, "0-2" in page) == (replicas > 1, replicas > 1)
 

@@ -207,3 +207,14 @@ def test_the_exit_code_is_found_within_a_reason() -> None:
     outer = CodeOut(code="", params={"attempts": 2, "causes": [CodedOut(code="x", params={"why": exited}, message="")]})
     assert (parameter_of(outer, "exit_code"), parameter_of(outer, "container")) == (3, "main")
     assert parameter_of(outer, "signal") is None
+
+
+def test_the_timeline_has_the_resizes_of_an_elastic_job() -> None:
+    """A resize is a step of its own in the state that the job has, with its time and reason."""
+    resized = event(20, "running").model_copy(update={"kind": "resized", "state": ""})
+    made = steps([event(0, "queued"), event(9, "running"), resized], BEGAN + timedelta(seconds=90))
+    assert [(each.state, each.lasted_s, each.event.kind, each.now) for each in made] == [
+        ("queued", 9.0, "state", False),
+        ("running", 11.0, "state", False),
+        ("running", 70.0, "resized", True),
+    ]

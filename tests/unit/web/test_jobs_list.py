@@ -15,9 +15,19 @@ from nicegui import ui
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.web.latest import Latest
-from seaway.web.pages.jobs.columns import csv_of, date_of, moment_of, time_of
+from seaway.web.pages.jobs.columns import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    csv_of,
+    date_of,
+    held_gpus,
+    least_px,
+    moment_of,
+    time_of,
+    waited_s,
+)
 from seaway.web.pages.jobs.list import _Jobs
-from seaway.wire.job_out import CostOut, JobOut
+from seaway.wire.job_out import CostOut, JobOut, TasksOut
 from tests.fakes import records as make
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +62,27 @@ def test_a_date_is_a_whole_day() -> None:
     assert date_of("submitted_from", "soon") == ""
     assert str(time_of("ended_until", "<soon>")) == "<soon>"
     assert "2026-11-21 08:00:00 UTC" in time_of("ended_from", "2026-11-21T10:00:00+02:00")
+
+
+def test_the_usual_columns_fit_a_page_of_1440_pixels() -> None:
+    """The table has 1,158 pixels beside the menu; with all columns it scrolls, and no column is narrower."""
+    assert least_px(DEFAULT_COLUMNS) <= 1158 < least_px(tuple(COLUMNS))
+
+
+def test_a_job_shows_how_long_it_waited_and_what_it_holds() -> None:
+    """It waits from its submission to its first start. A job that ended before has no wait. Waiting jobs hold none."""
+    second_ns = 10**9
+    job = make.job_record(spec=make.spec("a"), state=JobState.RUNNING, started_ns=make.NOW_NS + 90 * second_ns)
+    shown = JobOut.of(job)
+    late = waited_s(shown)
+    assert late is not None
+    assert late == (90 * second_ns - (job.submitted_ns - make.NOW_NS)) / second_ns
+    ended = shown.model_copy(update={"started_at": None, "ended_at": shown.submitted_at})
+    assert waited_s(ended) is None
+    assert held_gpus(shown.model_copy(update={"held_replicas": 3})) == 3 * shown.request.gpus
+    assert held_gpus(shown.model_copy(update={"held_replicas": 0})) == 0
+    tasks = TasksOut(total=9, limit=None, states={"running": 3, "deploying": 1, "pending": 5})
+    assert held_gpus(shown.model_copy(update={"tasks": tasks})) == 4 * shown.request.gpus
 
 
 def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:

@@ -10,10 +10,11 @@ import pytest
 from nicegui import ui
 
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
-from seaway.web.job_document import AMOUNT
+from seaway.web.job_document import AMOUNT, CHOICE, shown, typed
 from seaway.web.latest import Latest
-from seaway.web.pages.jobs.job_form import JobDraft
+from seaway.web.pages.jobs.job_form import PRESETS, JobDraft
 from seaway.web.pages.jobs.submit import FORM, _Submit, accepting
+from seaway.wire.job_in import JobIn
 from seaway.wire.queues import QueueOut
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +44,7 @@ async def test_what_the_scheduler_could_not_say_is_asked_again(
     monkeypatch.setattr(ui, "timer", timer)
     page.visit, page._draft, page._show_error = (  # noqa: SLF001
         SimpleNamespace(ask=AsyncMock(side_effect=error)),
-        JobDraft(),
+        JobDraft.of({"name": "a"}),
         MagicMock(),
     )
     latest = Latest(page.visit)
@@ -54,6 +55,29 @@ async def test_what_the_scheduler_could_not_say_is_asked_again(
         latest.begin()
         await timer.call_args.args[1]()
         assert page.visit.ask.call_count == 1
+
+
+async def test_an_empty_form_is_not_tried() -> None:
+    """An empty form does not read that it starts at once: the scheduler is not asked."""
+    page = cast("Any", object.__new__(_Submit))
+    page.visit, page._draft, page._trial = SimpleNamespace(ask=AsyncMock()), JobDraft(), object()  # noqa: SLF001
+    page._mark, page._show = MagicMock(), MagicMock()  # noqa: SLF001
+    await page._ask(Latest(page.visit).begin())  # noqa: SLF001
+    assert page._trial is None  # noqa: SLF001
+    page.visit.ask.assert_not_called()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_jobs(name: str) -> None:
+    """Each job to begin with is complete: it can be submitted as it is, and the form keeps all of it."""
+    assert JobIn.model_validate(PRESETS[name]).spec().name == PRESETS[name]["name"]
+    assert JobDraft.of(dict(PRESETS[name])).text
+
+
+def test_the_start_of_replicas_is_one_choice() -> None:
+    """Together and one by one are the two values of one control, so that both cannot be chosen."""
+    assert [typed(text, CHOICE) for text in ("true", "false", "", "x")] == [True, False, None, "x"]
+    assert [shown({"gang": value}, "gang", CHOICE) for value in (True, False)] == ["true", "false"]
 
 
 def test_queues_with_children_and_closed_queues_are_not_offered() -> None:

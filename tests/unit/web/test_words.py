@@ -29,6 +29,7 @@ from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
 from seaway.web.pages.jobs.columns import COLUMNS
+from seaway.web.pages.jobs.job_form import PRESETS
 from seaway.web.words import language_of, words_of
 from seaway.wire.job_in import JobIn
 from seaway.wire.reading import read_json
@@ -64,6 +65,7 @@ NAMED = {
     *("template", "metric", "link", "site", "number", "truth value", "date", "plain value"),
     *When,
     *COLUMNS.values(),
+    *PRESETS,
 } - {"deleted"}
 """Anything that the API says in one word, and pages say as a word of theirs."""
 

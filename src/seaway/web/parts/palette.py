@@ -29,6 +29,9 @@ MOST = 6
 TYPING_S = 0.08
 """Delay between the last key press and a search, in seconds."""
 
+RECENT = 500
+"""Number of the newest jobs whose users a search finds."""
+
 ID_LENGTH = 13
 """Length of the ID of a job."""
 
@@ -160,20 +163,24 @@ class Palette:
         await search("")
 
     async def _load(self) -> list[Group]:
-        """Return what is short enough to search here: pages, actions, clusters, queues, tenants and gateways."""
+        """Return what is short enough to search here: pages, actions, clusters, queues, users, tenants and gateways."""
         visit, words = self._visit, self._visit.words
-        clusters, queues, tenants, gateways = await asyncio.gather(
+        clusters, queues, tenants, gateways, recent = await asyncio.gather(
             self._listed(visit.ask(fleet.clusters()), lambda answer: answer.clusters),
             self._listed(visit.ask(queue_calls.queues()), lambda answer: answer.queues),
             self._listed(visit.ask(tenancy.tenants()), lambda answer: answer.tenants),
             self._listed(visit.ask(fleet.gateways()), lambda answer: answer.gateways),
+            self._listed(visit.ask(jobs.jobs(limit=RECENT).first), lambda answer: answer.jobs),
         )
+        names = dict.fromkeys(each.submitted_by for each in recent)
+        users = [Found(each, f"/jobs?{urlencode({'submitted_by': each})}", words("Jobs")) for each in names]
         pages = [Found(words(each.title), each.path) for each in self._menu]
         return [
             Group(words("Pages"), "web", [*pages, *pages_of_settings(visit)]),
             Group(words("Actions"), "bolt", list(actions_of(visit))),
             Group(words("Clusters"), "dns", [_cluster(each.name, words(each.state)) for each in clusters]),
             Group(words("Queues"), "queue", [_filtered("/queues", "queue", each) for each in queues]),
+            Group(words("Users"), "person", users),
             Group(words("Tenants"), "group", [_filtered("/jobs", "tenant", each) for each in tenants]),
             Group(words("Gateways"), "router", [
                 Found(each.name, f"/network?{urlencode({'gateway': each.name})}", ", ".join(each.clusters) or each.site)
@@ -285,6 +292,10 @@ def actions_of(visit: Visit) -> Iterator[Found]:
         (words("Show nodes that are not ready"), "/fleet?ready=no", "viewer"),
         (words("Join a cluster"), "/settings?section=clusters", "admin"),
         (words("Create a token"), "/settings?section=tokens", "admin"),
+        (words("Show cost and GPU-hours by queue"), "/queues", "viewer"),
+        (words("Show jobs by their cost"), "/jobs?sort=-cost&columns=gpus,queue,started,gpu_hours,cost", "viewer"),
+        (words("Change quotas of queues and tenants"), "/queues", "admin"),
+        (words("Drain a node or cluster"), "/fleet", "operator"),
         (words("Read the API reference"), "/docs", "viewer"),
     ):
         if visit.may(role):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
+from seaway.domain.job_state import JobState
 from seaway.web.words import clock
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ DATES = ("submitted_from", "submitted_until", "ended_from", "ended_until")
 COLUMNS = {
     "placement": "Placement",
     "request": "Request",
+    "gpus": "GPUs held",
     "queue": "Queue",
     "tenant": "Tenant",
     "priority": "Priority",
     "labels": "Labels",
+    "wait": "Wait",
     "submitted": "Submitted",
     "started": "Started",
     "ended": "Ended",
@@ -32,7 +35,18 @@ COLUMNS = {
 }
 """Columns to choose, besides the job and its state, with their titles in English."""
 
-DEFAULT_COLUMNS = ("placement", "request", "queue", "tenant", "priority", "submitted")
+DEFAULT_COLUMNS = ("placement", "request", "gpus", "queue", "priority", "wait", "submitted")
+
+NUMBERS = frozenset({"gpus", "priority", "wait", "submitted", "started", "ended", "duration", "gpu_hours", "cost"})
+"""Columns of figures, which are aligned to the right."""
+
+WIDTHS_PX = {"placement": 130, "request": 120, "gpus": 58, "queue": 112, "priority": 68, "wait": 78, "gpu_hours": 84}
+"""Widths of columns; others have `WIDTH_PX`. State and reason have the rest."""
+
+WIDTH_PX = 122
+
+FIRST_PX = 34 + 200 + 180
+"""Least width of the job, its box and its state."""
 
 SORTS = {
     "name": "name",
@@ -47,6 +61,27 @@ SORTS = {
     "cost": "-cost",
 }
 """Sortable columns, and their order after the first click."""
+
+
+def least_px(columns: Sequence[str]) -> int:
+    """Return the width below which a table with these columns scrolls, in pixels."""
+    return FIRST_PX + sum(WIDTHS_PX.get(name, WIDTH_PX) for name in columns)
+
+
+def waited_s(job: JobOut) -> float | None:
+    """Return the seconds from the submission of a job to its first start, or until now; None if it ended before."""
+    end = job.started_at or job.ended_at
+    if not job.started_at and job.ended_at:
+        return None
+    until = datetime.fromisoformat(end) if end else datetime.now(UTC)
+    return (until - datetime.fromisoformat(job.submitted_at)).total_seconds()
+
+
+def held_gpus(job: JobOut) -> int:
+    """Return the number of GPUs, or slices of them, that the replicas of a job or the tasks of an array hold."""
+    states = job.tasks.states if job.tasks else {}
+    tasks = sum(count for state, count in states.items() if JobState(state).placed)
+    return job.request.gpus * (tasks * job.replicas if job.tasks else job.held_replicas)
 
 
 def lasted_s(job: JobOut) -> float | None:

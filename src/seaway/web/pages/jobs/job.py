@@ -168,6 +168,11 @@ class Actions:
             ui.navigate.to(f"/submit?from={quote(self._job.id)}")
 
 
+def has_terminal(job: JobOut) -> bool:
+    """Report whether a job can have a terminal: it has not finished, and it is no array, whose tasks have one each."""
+    return not JobState(job.state).final and job.tasks is None
+
+
 def priority_of(text: str) -> int:
     """Read a priority.
 
@@ -229,7 +234,7 @@ class _Job:
             "manifests": Manifests(visit, job),
             "logs": Log(visit, job),
         }
-        if visit.may("user"):
+        if visit.may("user") and has_terminal(job):
             self._tabs["terminal"] = Terminal(visit, job)
         wanted = visit.query.get("tab", "")
         first = wanted if wanted in self._tabs else "overview"

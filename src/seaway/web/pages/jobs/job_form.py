@@ -18,6 +18,7 @@ from seaway.domain.runtime import RestartPolicy
 from seaway.domain.scaling import Metric
 from seaway.web.job_document import (
     AMOUNT,
+    CHOICE,
     COMMAND,
     LARGEST,
     LINES,
@@ -49,6 +50,39 @@ Typed = Callable[[str, Any], Awaitable[None]]
 
 TEMPLATES = ("job", "deployment", "torchrun", "pytorchjob", "raycluster", "rayjob", "volcanojob", "kueue")
 """Workload templates in the list. The user can type others."""
+
+
+_RUN = {"image": "pytorch:2.9", "command": ["python", "train.py"]}
+
+PRESETS: Mapping[str, Document] = {
+    "Training on one GPU": {"name": "train", "resources": {"gpus": 1, "cpu": 4, "memory": "16GB"}, "run": _RUN},
+    "Training on a share of a GPU": {
+        "name": "train-small",
+        "resources": {"gpus": 1, "gpu_memory": "8GB", "cpu": 2, "memory": "8GB"},
+        "run": _RUN,
+    },
+    "Training on several nodes": {
+        "name": "train-large",
+        "replicas": 4,
+        "template": "torchrun",
+        "resources": {"gpus": 4, "cpu": 16, "memory": "64GB"},
+        "run": {"image": "pytorch:2.9", "command": ["train.py"]},
+    },
+    "Sweep over parameters": {
+        "name": "sweep",
+        "array": "0-5",
+        "matrix": {"LEARNING_RATE": [0.1, 0.01, 0.001], "SEED": [1, 2]},
+        "resources": {"gpus": 1, "cpu": 2, "memory": "8GB"},
+        "run": _RUN,
+    },
+    "Service": {
+        "name": "serve",
+        "template": "deployment",
+        "resources": {"gpus": 1, "cpu": 4, "memory": "16GB"},
+        "run": {"image": "server:1", "command": ["python", "serve.py"], "ports": [8000]},
+    },
+}
+"""Jobs to begin with, by their titles in English."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +333,14 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
             Field("resources.cpu", words("CPU cores"), AMOUNT, hint=like("4, 500m")),
             Field("resources.memory", words("Memory"), AMOUNT, hint=like("16GB")),
             Field("resources.shm_size", words("Shared memory"), AMOUNT, hint=like("16GB")),
-            Field("gang", words("All replicas start together, or none"), on=True),
-            Field("gang", words("Replicas start one by one, as room is found"), on=False),
+            Field(
+                "gang",
+                words("Start of the replicas"),
+                CHOICE,
+                hint=words("as the template needs"),
+                options=("true", "false"),
+                titles={"true": words("All together, or none"), "false": words("One by one, as room is found")},
+            ),
             Field("spread", words("Replicas may form a ring over several clusters"), on="clusters"),
             Field("between_replicas.min_bandwidth", words("Bandwidth between clusters"), AMOUNT, hint=like("1Gbps")),
         ),

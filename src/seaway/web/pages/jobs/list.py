@@ -20,12 +20,18 @@ from seaway.web.pages.jobs.columns import (
     COLUMNS,
     DATES,
     DEFAULT_COLUMNS,
+    NUMBERS,
     SORTS,
+    WIDTH_PX,
+    WIDTHS_PX,
     csv_of,
     date_of,
+    held_gpus,
     lasted_s,
+    least_px,
     moment_of,
     time_of,
+    waited_s,
 )
 from seaway.web.pages.jobs.job import priority_of
 from seaway.web.parts.cordon import on_act
@@ -421,9 +427,13 @@ def _table(
         "placed": PLACED,
         "narrowed": narrowed,
         "name": query.get("name", ""),
-        "columns": [(name, COLUMNS[name]) for name in columns],
+        "columns": [(name, COLUMNS[name], WIDTHS_PX.get(name, WIDTH_PX)) for name in columns],
+        "numbers": NUMBERS,
+        "least_px": least_px(columns),
         "sort": sort or "-submitted",
         "sorts": SORTS,
         "picked": picked,
         "lasted": lasted_s,
+        "waited": waited_s,
+        "held": held_gpus,
     }

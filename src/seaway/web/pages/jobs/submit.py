@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from nicegui import ui
-from nicegui.events import GenericEventArguments
+from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 from seaway.client.calls import fleet, jobs, tenancy
 from seaway.client.calls import queues as queue_calls
@@ -16,9 +16,9 @@ from seaway.client.errors import ForbiddenError
 from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.drafts import FOUND, load_script, store_script
 from seaway.web.fragment import Fragment
-from seaway.web.job_document import LARGEST, field_of, typed
+from seaway.web.job_document import LARGEST, Document, field_of, typed
 from seaway.web.latest import Latest, Turn
-from seaway.web.pages.jobs.job_form import Behind, Choices, JobDraft, JobForm
+from seaway.web.pages.jobs.job_form import PRESETS, Behind, Choices, JobDraft, JobForm
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import Editor
 from seaway.web.parts.models import model_titles
@@ -68,6 +68,8 @@ class _Submit:
         self._latest = Latest(visit)
         self._key = uuid4().hex
         self._errors: list[RejectedError] = []
+        self._restored = False
+        """True while the form shows a draft of an earlier visit."""
 
     async def make(self) -> None:
         """Draw the page, and follow its data."""
@@ -80,6 +82,9 @@ class _Submit:
                 with ui.element("div").classes("submit-ways"):
                     self._way = ui.toggle({FORM: words("Form"), YAML: "YAML"}, value=FORM, on_change=self._turned)
                     self._way.props("no-caps unelevated dense padding='4px 14px'")
+                    titles = {name: words(name) for name in PRESETS}
+                    begin = ui.select(titles, label=words("Begin with"), on_change=self._chose_preset)
+                    begin.props("outlined dense options-dense").classes("filter-wide filters-end")
                 self._form = JobForm(words, choices, self._typed)
                 self._editor = Editor(visit, self._pasted, words("The job as YAML"))
                 self._editor.section.set_visibility(False)
@@ -89,6 +94,8 @@ class _Submit:
                     self._button = ui.button(words("Submit"), on_click=self._submit, icon="send").props(
                         "no-caps unelevated"
                     )
+                    clear = ui.button(words("Clear"), on_click=self._clear, icon="clear_all", color=None)
+                    clear.props("flat no-caps")
                     self._note = ui.label().classes("dim")
                     self._verdict = Fragment("job_verdict", words)
             with ui.element("section").classes("panel submit-trial").props("aria-live=polite"):
@@ -125,6 +132,7 @@ class _Submit:
         if not self._begun:
             self._begun = True
             draft = str(event.args or "")
+            self._restored = bool(draft)
             self._editor.show(draft)
             await self._pasted(draft)
 
@@ -150,6 +158,28 @@ class _Submit:
     async def _pasted(self, text: str) -> None:
         self._draft.rewrite(text)
         await self._soon()
+
+    async def _chose_preset(self, event: ValueChangeEventArguments[str | None]) -> None:
+        """Begin with a preset."""
+        if event.value:
+            await self._start_with(dict(PRESETS[event.value]))
+
+    async def _clear(self) -> None:
+        """Begin again with an empty form."""
+        await self._start_with({})
+
+    async def _start_with(self, document: Document) -> None:
+        """Replace the draft."""
+        self._draft = JobDraft.of(document) if document else JobDraft()
+        self._begun, self._restored, self._trial, self._key = True, False, None, uuid4().hex
+        self._mark([])
+        self._form.show(document)
+        self._editor.show(self._draft.text)
+        self._offer_form()
+        self._keep_draft(self._draft.text)
+        self.visit.keep(**{"from": None})
+        self._show()
+        await self._soon(0)
 
     async def _take(self, path: str, amount: str) -> None:
         """Apply a change that makes the job admissible, and focus its field, because the button disappears."""
@@ -185,7 +215,8 @@ class _Submit:
         unreadable = self._draft.document is None and self._way.value == FORM
         self._form.enable(self._begun and not unreadable)
         self._editor.enable(self._begun)
-        self._note.set_text(self.words("Fix the YAML first: the form cannot show it.") if unreadable else "")
+        restored = self.words("Your unsent draft. Clear begins a new job.") if self._restored else ""
+        self._note.set_text(self.words("Fix the YAML first: the form cannot show it.") if unreadable else restored)
 
     def _lead(self, path: str) -> None:
         if self._way.value == YAML:
@@ -213,8 +244,13 @@ class _Submit:
             await self._ask(turn)
 
     async def _ask(self, turn: Turn) -> None:
-        """Run the dry run, and show its result unless a newer dry run has begun."""
+        """Run the dry run, and show its result unless a newer dry run has begun. An empty form has none."""
         document = self._draft.document
+        if document is not None and not document:
+            self._trial = None
+            self._mark([])
+            self._show()
+            return
         errors: list[RejectedError] = []
         try:
             if document is not None and not document.get("name"):
@@ -261,6 +297,7 @@ class _Submit:
         verdict = {
             "trial": trial,
             "wrong": wrong,
+            "empty": self._begun and self._draft.document == {},
             "elsewhere": elsewhere if self._way.value == FORM else [],
             "trouble": trouble,
         }
