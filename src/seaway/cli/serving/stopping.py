@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM of a server, from its first import to its end, and the lines about its start."""
+"""Ctrl-C and SIGTERM of a server, from the first import until the server has ended, and lines about its start."""
 
 from __future__ import annotations
 
