@@ -79,7 +79,7 @@ def test_a_server_is_set_up_with_one_command(tmp_path: Path) -> None:
         )
         try:
             assert process.stdout
-            assert "listens on" in process.stdout.readline()
+            assert any("listens on" in line for line in iter(process.stdout.readline, ""))
             queue = yaml.safe_load(seaway(tmp_path, "queue", "show", "vision", "-o", "yaml").stdout)
             assert (queue["tenant"], queue["guarantee"]) == ("vision", {"gpus": 3})
             found = seaway(tmp_path, "doctor", "--config", "seaway.toml", "--data", "data", "-o", "json")
@@ -128,7 +128,7 @@ def test_every_command_of_the_walk_for_operators_works(tmp_path: Path) -> None:
     )
     try:
         assert server.stdout
-        assert "listens on" in server.stdout.readline()
+        assert any("listens on" in line for line in iter(server.stdout.readline, ""))
         said = run("\n".join(lines[serve + 1 :]), environment, tmp_path, TIMEOUT_S)
     finally:
         server.terminate()
