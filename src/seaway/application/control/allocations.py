@@ -162,7 +162,11 @@ def everyone(live: ControlState) -> list[LiveCluster]:
     """Return all clusters, followed by removed clusters that still have attempts."""
     now_ns = live.clock.monotonic_ns()
     state = ClusterState.GONE if live.fleet.met else ClusterState.STALE
-    gone = [LiveCluster(name, live.left_ns.get(name, now_ns), state=state) for name in away(live)]
+    reported_ns = live.last_reports.reported_ns
+    gone = [
+        LiveCluster(name, live.left_ns.get(name, now_ns), reported_ns=reported_ns(name), state=state)
+        for name in away(live)
+    ]
     return [*live.fleet.clusters.values(), *gone]
 
 

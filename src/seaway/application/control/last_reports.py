@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from seaway.application.changes import Change
@@ -19,18 +19,29 @@ class LastReports:
     """Stored state, time and inventory of the last report of each cluster.
 
     Times are stored once a minute and when a state changes. Changed inventories are stored once a minute.
+
+    Parameters
+    ----------
+    holds
+        Reports whether attempts have allocations in a cluster. Then its report stays after it left the fleet.
     """
 
-    def __init__(self, fleet: LiveFleet, clock: Clock) -> None:
-        self._fleet, self._clock = fleet, clock
+    def __init__(self, fleet: LiveFleet, clock: Clock, holds: Callable[[str], bool]) -> None:
+        self._fleet, self._clock, self._holds = fleet, clock, holds
         self._reports: dict[str, ClusterReport] = {}
+        self._latest_ns: dict[str, int] = {}
         self._inventories: dict[str, Cluster] = {}
         self._stored_ns: int | None = None
 
     def load(self, reports: Iterable[ClusterReport], inventories: Iterable[ClusterInventory]) -> None:
         """Take the stored records."""
         self._reports = {each.cluster: each for each in reports}
+        self._latest_ns = {name: each.reported_ns for name, each in self._reports.items()} | self._latest_ns
         self._inventories = {each.cluster: each.inventory for each in inventories}
+
+    def reported_ns(self, cluster: str) -> int | None:
+        """Return the time of the last report of a cluster that left the fleet; None if it never reported."""
+        return self._latest_ns.get(cluster)
 
     def restore(self) -> None:
         """Give clusters that have not responded since the start what they last reported.
@@ -65,6 +76,7 @@ class LastReports:
         """Yield the report of a cluster that responded or changed its state, and its inventory if that changed."""
         if live.reported_ns is None:
             return
+        self._latest_ns[live.name] = live.reported_ns
         before = self._reports.get(live.name)
         if before is None or before.state != live.state.value or (due and live.answered):
             reported = (live.unreachable_reason, live.reported_ns, self._clock.now_ns())
@@ -80,8 +92,9 @@ class LastReports:
     def _removed(self) -> Iterator[Change]:
         """Yield the removal of clusters that left. An empty fleet is more likely a mistake, see `Housekeeping`."""
         names = self._fleet.clusters
-        for name in [each for each in self._reports if names and each not in names]:
+        for name in [each for each in self._reports if names and each not in names and not self._holds(each)]:
             delete: list[ClusterReport | ClusterInventory] = [self._reports.pop(name)]
+            self._latest_ns.pop(name, None)
             if inventory := self._inventories.pop(name, None):
                 delete.append(ClusterInventory(name, inventory))
             yield Change(delete=[*delete])

@@ -187,7 +187,7 @@ class ControlState:
         self.scheduler = SchedulerSettings()
         self.dispatcher = dispatcher
         self.fleet = LiveFleet()
-        self.last_reports = LastReports(self.fleet, clock)
+        self.last_reports = LastReports(self.fleet, clock, lambda name: bool(self.by_cluster.get(name)))
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.history = History(clock, settings)

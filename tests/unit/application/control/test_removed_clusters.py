@@ -55,6 +55,20 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert sum("counts as lost" in each for each in events(made, "cluster")) == 1
 
 
+def test_what_left_shows_the_age_of_its_last_report() -> None:
+    """A cluster that left and still has jobs never reads as if it had not reported, also after a restart."""
+    made = four(grace_period_s=600)
+    made.submit()
+    made.plane.run(5)
+    of_fleet(made, "beta", "gamma", "delta")
+    made.plane.run(120)
+    made.plane.restart()
+    made.plane.run(5)
+    (alpha,) = [each for each in made.plane.overview.clusters() if each.name == "alpha"]
+    assert (alpha.state.value, alpha.reported_ns is not None) == ("gone", True)
+    assert 120 <= alpha.last_seen_s <= 190
+
+
 def test_a_job_waits_no_longer_for_a_lost_cluster_while_the_fleet_is_empty() -> None:
     """A job whose attempt is being removed from a cluster that left may be tried after the grace period.
 
