@@ -93,8 +93,9 @@ def live(fate: Fate, database: str, clusters: str, port: int) -> None:
     listener.bind((settings.server.host, port))
     listener.listen(128)
     plane.start()
-    signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises the signal again when it stops
-    make_server(make_app(plane), settings.server).run(sockets=[listener])
+    server = make_server(make_app(plane), settings.server)
+    signal.signal(signal.SIGTERM, lambda *_: server.end())
+    server.run(sockets=[listener])
     plane.stop()
 
 

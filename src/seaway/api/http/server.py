@@ -131,7 +131,7 @@ def tuned_gc() -> Iterator[None]:
 
 
 def make_server(app: FastAPI, settings: ServerSettings, on_start: Callable[[], None] = lambda: None) -> Server:
-    """Create a server; its `run` returns when it is stopped.
+    """Create a server; its `run` returns after `end`. The caller handles signals.
 
     The process may open fewer files than the settings allow connections. Then it accepts fewer connections.
 
