@@ -56,7 +56,7 @@ def tab_to(page: Page, wanted: str) -> None:
 
 
 def test_what_a_user_holds_stays_where_it_is(look: Look, demo: Running) -> None:
-    """Focus, selection, scrolling and unfolded parts survive updates."""
+    """Focus, selection, scrolling and folded parts survive updates."""
     name, job = serve(demo, "held")
     demo.await_state(job, "running")
     with look("viewer", size=(700, 800)) as looker:
@@ -70,10 +70,11 @@ def test_what_a_user_holds_stays_where_it_is(look: Look, demo: Running) -> None:
         expect(page.locator(".jobs-rows tbody tr")).to_have_count(2)
         assert page.evaluate(HELD) == before
         looker.go(page, f"/jobs/{other}")
+        expect(page.locator(".yaml")).to_be_visible()
         page.locator("summary").click()
         demo.client.post(f"/api/v1/jobs/{other}/cancel")
         expect(page.locator(".job-title .state")).to_have_text("cancelled")
-        expect(page.locator(".yaml")).to_be_visible()
+        expect(page.locator(".yaml")).to_be_hidden()
     demo.client.delete(f"/api/v1/jobs/{job}")
 
 

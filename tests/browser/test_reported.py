@@ -47,7 +47,7 @@ def test_an_empty_form_is_promised_no_figures(look: Look) -> None:
     """Without any request, neither room nor a price is shown."""
     with look("user") as looker:
         page = looker.open("/submit")
-        row = page.locator("table.choices tbody tr").first
-        expect(row).to_be_visible()
-        expect(row).not_to_contain_text("10,000")
-        expect(row).not_to_contain_text("0.00")
+        trial = page.locator(".submit-trial")
+        expect(trial).to_contain_text("Fill in the form")
+        expect(trial.locator("table.choices")).to_have_count(0)
+        expect(trial).not_to_contain_text("0.00")

@@ -8,6 +8,7 @@ from typing import Any
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults, Options
+from seaway.application.changes import Change
 from seaway.application.control.settings import ControlSettings
 from seaway.application.records import JobRecord
 from seaway.application.views import ClusterState
@@ -29,6 +30,12 @@ class Scene:
     plane: SmallControlPlane
     clusters: SimulatedBackends
     clock: VirtualClock
+
+    def restart_without_reports(self) -> None:
+        """Start again as if no cluster had ever answered."""
+        store = self.plane.store
+        self.plane.writer.commit([Change(delete=[*store.cluster_reports(), *store.cluster_inventories()])])
+        self.plane.restart()
 
     def submit(self, **fields: Any) -> str:  # noqa: ANN401  # as `spec` takes them
         """Submit a job and let it be tried; return its id."""

@@ -236,7 +236,7 @@ def test_jobs_pass_when_no_cluster_has_answered_yet() -> None:
 
 
 def test_jobs_wait_for_the_gpus_of_a_cluster_that_is_lost_since_the_start() -> None:
-    """Stored placements say which models it has; others are refused, and so are jobs that may not use it."""
+    """Its stored inventory says which models it has; others are refused, and so are jobs that may not use it."""
     parts = fleet(
         cluster(node(gpu(model="Tesla T4")), name="alpha"), cluster(node(gpu(), gpu(model="NVIDIA L4")), name="beta")
     )
@@ -249,7 +249,7 @@ def test_jobs_wait_for_the_gpus_of_a_cluster_that_is_lost_since_the_start() -> N
     made.plane.admission.admit(spec(models={"A100"}))
     made.plane.admission.admit(spec(models={"A100"}, clusters={"beta"}))
     assert "infeasible" in refused(made, models={"A100"}, clusters={"alpha"})["resources"]
-    assert "infeasible" in refused(made, models={"H100"})["resources"]
+    assert "models here: NVIDIA A100-SXM4-80GB, NVIDIA L4" in refused(made, models={"H100"})["resources.gpu_model"]
     assert "unknown cluster 'gamma'; available: alpha, beta" in refused(made, clusters={"gamma"})["placement.clusters"]
 
 

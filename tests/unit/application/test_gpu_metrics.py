@@ -78,7 +78,7 @@ def test_a_cluster_that_never_answered_has_no_devices() -> None:
     """It is there by name."""
     made = scene()
     made.cluster("alpha").disconnect()
-    made.plane.restart()
+    made.restart_without_reports()
     made.plane.settle()
     assert made.plane.overview.gpu_uses("alpha") == []
     assert "alpha" in made.plane.overview.cluster_names()
