@@ -10,6 +10,7 @@ from dataclasses import replace
 from seaway.application.changes import Change
 from seaway.application.control.allocations import amounts_of_cluster, away, everyone, held, own
 from seaway.application.control.fleet import Key, LiveCluster
+from seaway.application.control.last_reports import MINUTE_NS
 from seaway.application.control.observe import ACTOR, NS, WHOLE_S, Observer
 from seaway.application.control.orphans import lacking, loss_text
 from seaway.application.control.rejections import Due
@@ -35,8 +36,6 @@ from seaway.domain.queues import START_TIMEOUT_S
 from seaway.domain.reasons import Reason, also, time_param
 
 log = logging.getLogger(__name__)
-
-MINUTE_NS = 60 * NS
 
 MAX_HELD = 10
 """Maximum factor by which progress reports of a cluster extend the time to confirm."""

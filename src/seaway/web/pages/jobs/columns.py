@@ -70,10 +70,9 @@ def least_px(columns: Sequence[str]) -> int:
 
 def waited_s(job: JobOut) -> float | None:
     """Return the seconds from the submission of a job to its first start, or until now; None if it ended before."""
-    end = job.started_at or job.ended_at
-    if not job.started_at and job.ended_at:
+    if job.ended_at and not job.started_at:
         return None
-    until = datetime.fromisoformat(end) if end else datetime.now(UTC)
+    until = datetime.fromisoformat(job.started_at) if job.started_at else datetime.now(UTC)
     return (until - datetime.fromisoformat(job.submitted_at)).total_seconds()
 
 
