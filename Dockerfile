@@ -4,10 +4,13 @@
 #   docker build --build-arg BASE=python:3.11-slim@sha256:... --tag seaway:0.1.0 .        (or podman build, or buildah build)
 
 # Any image of Debian or Ubuntu with the module venv of Python 3.11 to 3.13 will do; 3.11 is what Seaway is tested on. It has no
-# default, because a tag can change. contributing/release.md says how to find the digest.
+# default and needs a digest, because a tag can change. contributing/release.md says how to find the digest.
 ARG BASE
 
 FROM ${BASE} AS build
+ARG BASE
+RUN printf %s "$BASE" | grep -Eq '@sha256:[0-9a-f]{64}$' \
+    || { echo "BASE=$BASE has no digest: give --build-arg BASE=NAME@sha256:DIGEST, see contributing/release.md" >&2; exit 1; }
 WORKDIR /build
 COPY dist dist
 RUN python3 -m venv /opt/seaway \

@@ -152,6 +152,21 @@ def test_pods_meet_the_restricted_standard(values: dict[str, Any]) -> None:
     assert {each["name"] for each in pods["volumes"]} == {each["name"] for each in container["volumeMounts"]}
 
 
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ({}, f"seaway:{__version__}"),
+        ({"repository": "example/seaway", "tag": "x"}, "example/seaway:x"),
+        ({"tag": "x", "digest": f"sha256:{'0' * 64}"}, f"seaway@sha256:{'0' * 64}"),
+    ],
+)
+def test_a_digest_replaces_the_tag_of_all_images(image: dict[str, str], expected: str) -> None:
+    """The server and the agents run one image: that of the digest, or of the tag, or of the chart's version."""
+    deployments = {**MINIMAL, "image": image, "agents": {"gateways": GATEWAYS}}
+    pods = [each["spec"]["template"]["spec"] for (kind, _), each in render(deployments).items() if kind == "Deployment"]
+    assert [each["image"] for pod in pods for each in pod["containers"]] == [expected, expected]
+
+
 @ALL_VALUES
 def test_config_map_has_valid_settings(values: dict[str, Any], tmp_path: Path) -> None:
     """The settings allow several replicas with leader election."""
@@ -338,6 +353,7 @@ def test_role_allows_only_lease_and_leader_label() -> None:
         ({**MINIMAL, "agents": {"namespace": "seaway-agent", "gateways": GATEWAYS}}, "may be that of a tenant"),
         ({**MINIMAL, "prometheusRule": {"enabled": True}}, "prometheusRule.enabled: set serviceMonitor.enabled"),
         ({**MINIMAL, "replica": 2}, "replica"),
+        ({**MINIMAL, "image": {"digest": "v0.1.0"}}, "digest"),
         ({**MINIMAL, "settings": {"database": {"url": "postgresql://a:secret@b/c"}}}, "database"),
     ],
 )

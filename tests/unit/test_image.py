@@ -98,9 +98,24 @@ def test_build_context_has_copied_files_only() -> None:
 
 
 def test_base_image_has_no_default() -> None:
-    """Both stages use the base image of the build argument, which a release gives with a digest."""
+    """Both stages use the base image of the build argument."""
     assert {rest.removesuffix(" AS build") for rest in arguments("FROM")} == {"${BASE}"}
-    assert arguments("ARG") == ["BASE"]
+    assert set(arguments("ARG")) == {"BASE"}
+
+
+def test_base_image_needs_a_digest() -> None:
+    """The first step of the build fails for a tag alone, and says what to give."""
+    check = arguments("RUN")[0]
+    assert instructions().index(("RUN", check)) < instructions().index(("COPY", "dist dist"))
+    digest = f"@sha256:{'0' * 64}"
+    for base in (f"python:3.11-slim{digest}", f"mirror.example:5000/python{digest}"):
+        assert subprocess.run(["sh", "-c", check], env={**os.environ, "BASE": base}, check=False).returncode == 0
+    for base in ("", "python:3.11-slim", "python@sha256:0", f"python{digest}0"):
+        done = subprocess.run(
+            ["sh", "-c", check], env={**os.environ, "BASE": base}, check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"BASE={base} has no digest: give --build-arg BASE=NAME@sha256:DIGEST")
 
 
 def test_image_runs_as_non_root_user_of_chart() -> None:

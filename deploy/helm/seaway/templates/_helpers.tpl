@@ -26,6 +26,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* The image of the server and of agents. A digest replaces the tag. */}}
+{{- define "seaway.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ printf "%s@%s" .repository .digest }}{{ else }}{{ printf "%s:%s" .repository (default $.Chart.AppVersion .tag) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "seaway.account" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "seaway.fullname" .) .Values.serviceAccount.name -}}
