@@ -24,6 +24,7 @@ from seaway.application.transitions import (
     accepted,
     awaits_text,
     job_event,
+    later_task_reason,
     moved,
     renewed,
     respecified,
@@ -546,7 +547,13 @@ def stored_job(store: Store, job_id: str) -> JobRecord | None:
     index = id_distance(array.id, job_id) - 1 if array else 0
     if array is None or not any(index in each for each in stored_indexes(array.unstarted)):
         return None
-    return replace(array.task(index), state=array.state if array.state.final else JobState.PENDING, version=0)
+    return _later_task(array, index)
+
+
+def _later_task(array: JobRecord, index: int) -> JobRecord:
+    """Return a task that is not stored yet: pending, or as its array."""
+    state = array.state if array.state.final else JobState.PENDING
+    return replace(array.task(index), state=state, reason=later_task_reason(array), version=0)
 
 
 def tasks_of(store: Store, array: JobRecord, states: Set[JobState], after: str, limit: int) -> list[JobRecord]:
@@ -565,7 +572,7 @@ def tasks_of(store: Store, array: JobRecord, states: Set[JobState], after: str, 
         at = id_distance(array.id, after) if after else 0
         rest = (each[bisect_left(each, at) :] for each in stored_indexes(array.unstarted))
         indexes, _ = taken([each for each in rest if each], limit)
-        found += [replace(array.task(index), state=state, version=0) for index in indexes]
+        found += [_later_task(array, index) for index in indexes]
         found.sort(key=lambda job: job.id)
     return found[:limit]
 

@@ -131,6 +131,16 @@ def awaits_text(awaits: Sequence[After], known: Mapping[str, JobRecord | None]) 
     return Reason("waits_for", jobs=tuple(named))
 
 
+def later_task_reason(array: JobRecord) -> str:
+    """Return the reason of a task that is not in its queue, since its array waits, was stopped, or has others there."""
+    if array.state is JobState.HELD:
+        return array.reason
+    if array.state.final or array.state is JobState.SUSPENDED:
+        return Reason("state_of_array", state=array.state.value)
+    limit = array.spec.array.limit if array.spec.array else 0
+    return Reason("array_limit", limit=limit) if limit else Reason("array_order")
+
+
 def renewed(job: JobRecord, actor: str, now_ns: int, *, event: bool = True) -> tuple[JobRecord, Change]:
     """Return the change for a lease that counts from now again."""
     expires_ns = now_ns + (job.spec.lease_s or 0) * NS_PER_S

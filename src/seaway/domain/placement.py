@@ -193,6 +193,8 @@ class Explanation:
         Reason why it is deferred although it fits, one clause; empty if it is not.
     message
         Message of its policy on the decision, one clause.
+    answered
+        Whether any cluster has reported what it has.
     """
 
     job: str
@@ -204,6 +206,7 @@ class Explanation:
     data: str = ""
     deferral_reason: str = ""
     message: str = ""
+    answered: bool = True
 
     @property
     def fits(self) -> bool:

@@ -156,6 +156,7 @@ TEXTS: Mapping[str, str] = {
     "no_queue": "its queue {queue!r} does not exist any more; move the job to another queue, or create the queue again",
     "no_pool": "the pool {pool!r} of its queue does not exist any more; create it again",
     "array_order": "other tasks of its array go first",
+    "array_limit": "its array has at most {limit:task} at once",
     "paused": "it is tried again after a pause",
     "active_copy_first": "the active copy of the service is placed first",
     "standby_first": "its standby becomes active first",
@@ -443,6 +444,8 @@ TEXTS: Mapping[str, str] = {
     "connections_in_use": "all connections to the database are in use",
     "database_silent_for": "the database has not answered for {waited} s",
     # Explanations.
+    "no_cluster_answers": "no cluster answers",
+    "no_nodes": "no cluster has nodes",
     "nodes_fit": "{fits} of {nodes} nodes fit",
     "nodes_fit_best": "{fits} of {nodes} nodes fit, best {place}",
     "nodes_refused": "{count:node}: {why}",

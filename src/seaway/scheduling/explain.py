@@ -212,6 +212,7 @@ def explain(  # noqa: PLR0913  # what excludes nodes, by its origin
         data=data_text(snapshot, job.data, pull_ms(snapshot, job.data), clusters) if job.data.places else "",
         deferral_reason=cycle.deferral_reason,
         message=cycle.message,
+        answered=bool(snapshot.clusters),
     )
 
 
@@ -254,6 +255,8 @@ def summary(explanation: Explanation, short: str = "") -> Reason:
         best = explanation.candidates[0]
         said = Reason("nodes_fit_best", **counts, place=f"{best.cluster}/{best.node}")
         said = also(said, Reason("refused_are", why=refused) if refused else "")
+    elif not explanation.nodes:
+        said = Reason("no_nodes" if explanation.answered else "no_cluster_answers")
     else:
         said = Reason("nodes_fit", **counts, why=refused)
         if explanation.links:

@@ -50,6 +50,8 @@ def _ahead(jobs: int) -> str:
 
 def refusals(explanation: Body, *, placed: bool = False) -> list[RenderableType]:
     """Return a table with the number of nodes that each rule refuses now; of a placed job, its own use is free."""
+    if not explanation["nodes"]:
+        return []
     fit = explanation["nodes"] - sum(each["nodes"] for each in explanation["filtered"])
     nodes = "1 node" if explanation["nodes"] == 1 else f"{explanation['nodes']:,} nodes"
     own = ", not counting what it holds itself" if placed else ""

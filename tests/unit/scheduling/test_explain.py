@@ -362,8 +362,9 @@ def test_pre_filter_rejection_counts_for_every_node() -> None:
 
 
 def test_empty_fleet_is_explained() -> None:
-    """The explanation of an empty fleet is empty, without an error."""
-    assert summary(explained(snapshot_of(), job(gpus=1), PROFILE)) == "0 of 0 nodes fit"
+    """Without a report of any cluster, none answers; clusters that report no nodes answer, but have none."""
+    assert summary(explained(snapshot_of(), job(gpus=1), PROFILE)) == "no cluster answers"
+    assert summary(explained(snapshot_of(cluster(name="a")), job(gpus=1), PROFILE)) == "no cluster has nodes"
 
 
 def test_sentence_counts_names_the_reasons_and_the_remedy() -> None:

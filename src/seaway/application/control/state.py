@@ -37,7 +37,7 @@ from seaway.application.records import (
     PendingCommand,
     Verb,
 )
-from seaway.application.transitions import AWAITS_VICTIMS, stopped
+from seaway.application.transitions import AWAITS_VICTIMS, later_task_reason, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import MODEL_PREFIX, Amounts, capacity_of, total_of
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
@@ -657,7 +657,7 @@ class ControlState:
     def blocked(self, job: JobRecord) -> str:
         """Return the reason why a waiting job cannot be tried yet; empty if it can."""
         if job.array and not self.arrays.may_wait(job):
-            return Reason("array_order")
+            return later_task_reason(array) if (array := self.arrays.known.get(job.array)) else Reason("array_order")
         if job.id in self.pauses and self.clock.monotonic_ns() < self.pauses[job.id][1]:
             return Reason("paused")
         other = self.jobs.get(job.other) if job.pair else None

@@ -198,8 +198,33 @@ def test_lists_join_stored_tasks_and_others_by_index() -> None:
     assert [len(page) for page in pages] == [7, 7, 6]
     assert [index for page in pages for index in page] == list(range(20))
     assert [each.index for each in tasks_of(store, record, {S.RUNNING}, "", 9)] == [0, 1]
-    assert tasks_of(store, record, {S.PENDING}, "", 1)[0].index == 2
+    later = tasks_of(store, record, {S.PENDING}, "", 1)[0]
+    assert (later.index, later.reason) == (2, "its array has at most 2 tasks at once")
     assert [job.id for job in store.jobs(JobFilter(), 9)] == [array]
+
+
+def test_tasks_that_cannot_start_name_what_holds_them() -> None:
+    """A task names the predecessor, the limit, the other tasks or the end of its array; `accepted` is no reason."""
+    made = scene()
+    first = made.submit(expected_duration_s=None)
+    held = submit(made, "0-3", expected_duration_s=None, after=(After(first),))
+    full = submit(made, f"0-{MAX_QUEUED + 5}", expected_duration_s=None)
+
+    def reasons(array: str) -> set[str]:
+        """Return the reasons of the tasks that are not stored."""
+        made.plane.run(3)
+        return {
+            each.reason for each in tasks_of(made.plane.store, made.job(array), set(), "", 2000) if not each.version
+        }
+
+    assert reasons(held) == {f"waits for {first} to complete"}
+    assert reasons(full) == {"other tasks of its array go first"}
+    made.plane.jobs.suspend(full, "ada")
+    assert reasons(full) == {"suspended with its array"}
+    made.plane.jobs.cancel(first, "ada")
+    assert reasons(held) == {"skipped with its array"}
+    task = stored_job(made.plane.store, following_id(held, 1))
+    assert (task and task.reason) == "skipped with its array"
 
 
 def test_quotas_count_tasks() -> None:
