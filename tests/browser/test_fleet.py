@@ -44,11 +44,27 @@ def test_the_fleet_can_be_read_by_everybody(
             assert hindrances(page) == []
 
 
+def test_the_map_shows_all_nodes_and_opens_one(look: Look) -> None:
+    """Without filters the page is a map; keys and the pointer name a node with its use, and Enter opens it."""
+    with look("viewer", size=NARROW) as looker:
+        page = looker.open("/fleet")
+        first = page.locator(".heat").first
+        expect(page.locator(".heat")).to_have_count(3)
+        assert hindrances(page) == []
+        first.locator("canvas").focus()
+        page.keyboard.press("ArrowRight")
+        expect(first.get_by_role("status")).to_contain_text("-n1")
+        first.locator("canvas").hover(position={"x": 5, "y": 5})
+        expect(first.get_by_role("status")).to_contain_text(re.compile(r"-n0\n.*\n\d+ % allocated"))
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(r"/fleet/cluster-\d/.*-n0$"))
+
+
 def test_what_is_looked_for_is_counted_and_survives_a_reload(look: Look, job: str) -> None:
     """Filters are in the address; totals count matches only; a bad number is reported at its field."""
     name = job.split("/")[1]
     with look("viewer") as looker:
-        page = looker.open("/fleet")
+        page = looker.open("/fleet?view=nodes")
         page.get_by_label("Node", exact=True).fill(name)
         expect(page.locator(".node-name")).to_have_text([name])
         page.get_by_label("Free memory ≥ GiB").fill("100000")
@@ -79,7 +95,7 @@ def test_one_gets_back_to_what_was_looked_at_before(look: Look) -> None:
         looker.settled(page)
         page.go_back()
         expect(page).to_have_url(re.compile("/fleet$"))
-        expect(page.locator(".node-name").first).to_be_visible()
+        expect(page.locator(".heat").first).to_be_visible()
         page.go_forward()
         expect(page.locator(".fragment-fleet-cards")).to_be_visible()
 

@@ -12,6 +12,7 @@ from seaway.api.http.bodies import JSON, MERGE_PATCH, merged, read_patch
 from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.api.http.queries import (
     FleetQuery,
+    MapQuery,
     Moment,
     Word,
     number_after,
@@ -40,6 +41,7 @@ from seaway.wire.fleet import (
     ClusterList,
     ClusterOut,
     DevicePage,
+    FleetMap,
     GatewayList,
     LinkHistory,
     LinkSteps,
@@ -56,6 +58,7 @@ from seaway.wire.fleet import (
     link_step_fields,
     model_fields,
     node_fields,
+    node_use_fields,
     placed_slice_fields,
     usage_fields,
 )
@@ -150,6 +153,15 @@ async def list_nodes(request: Request, query: Annotated[FleetQuery, Query()]) ->
     The owners of other tenants' slices are hidden.
     """
     return json_reply(await pipeline_of(request).threads.read(_nodes, request, query))
+
+
+@operation(routes, "GET", "/fleet/map", Role.VIEWER, {200: FleetMap})
+async def get_map(request: Request, query: Annotated[MapQuery, Query()]) -> Response:
+    """Return the allocated GPUs of all nodes, or of those that match, on one page.
+
+    The names of other tenants are hidden.
+    """
+    return json_reply(await pipeline_of(request).threads.read(_map, request, query))
 
 
 @operation(routes, "GET", "/fleet/devices", Role.VIEWER, {200: DevicePage})
@@ -285,6 +297,13 @@ def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
         "first": first,
         "found": found_fields(found),
     }
+
+
+def _map(request: Request, query: MapQuery) -> dict[str, Any]:
+    overview = pipeline_of(request).plane.overview
+    found = overview.find_nodes(query.wanted)
+    nodes = [node_use_fields(each, caller_of(request).tenant) for each in overview.node_uses(found)]
+    return {"nodes": nodes, "found": found_fields(found)}
 
 
 def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:

@@ -176,6 +176,38 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeUse:
+    """Allocated GPUs of a node, for maps of the fleet.
+
+    Attributes
+    ----------
+    models
+        Models of its devices.
+    gpus, unhealthy
+        Number of its devices, and of those that are not healthy.
+    gpu_milli_used
+        Allocated GPUs in thousandths. A device counts as the larger share of cores and memory.
+    ready, answers
+        Whether the node accepts new work, and whether its cluster reports it as ready, apart from cordons.
+    tenants
+        Tenants of the jobs on the node.
+    jobs
+        Number of jobs with replicas on the node.
+    """
+
+    cluster: str
+    name: str
+    models: tuple[str, ...]
+    gpus: int
+    unhealthy: int
+    gpu_milli_used: int
+    ready: bool
+    answers: bool
+    tenants: tuple[str, ...]
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelView:
     """Totals of the devices of one model.
 

@@ -64,6 +64,9 @@ REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernete
 ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """Labels with the region and the zone of a node, the current name first."""
 
+CORDONS = ("cordoned_there", "cordoned_by")
+"""Codes of the reasons of nodes that answer and accept no new work."""
+
 SPOT_LABELS = (
     ("karpenter.sh/capacity-type", "spot"),
     ("eks.amazonaws.com/capacitytype", "spot"),
@@ -112,6 +115,11 @@ class Node:
         """Reject negative capacity."""
         if self.cpu_milli < 0 or self.memory_mib < 0 or (self.pods or 0) < 0:
             raise RejectedError(Reason("node_negative", name=self.name))
+
+    @property
+    def answers(self) -> bool:
+        """False if its cluster reports it as not ready, for another reason than a cordon."""
+        return self.ready or getattr(self.reason, "code", "") in CORDONS
 
     @property
     def region(self) -> str:

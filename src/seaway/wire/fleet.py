@@ -9,7 +9,7 @@ from pydantic import Field
 from seaway.application.network.views import Side
 from seaway.application.ports.usage import Used
 from seaway.application.records import ClusterSample, Cordon, LinkSample
-from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeView, SliceView
+from seaway.application.views import Amount, ClusterView, DeviceView, ModelView, NodeUse, NodeView, SliceView
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.network import Link
 from seaway.domain.usage import UsageBy, UsageSpan
@@ -275,6 +275,35 @@ class NodePage(Shown):
     found: FoundOut | None = None
 
 
+class NodeUseOut(Shown):
+    """Allocated GPUs of a node."""
+
+    cluster: str
+    name: str
+    models: list[str]
+    """Models of its devices."""
+    gpus: int
+    unhealthy: int
+    """Number of devices that are not healthy."""
+    gpu_milli_used: int
+    """Allocated GPUs in thousandths. A device counts as the larger share of cores and memory."""
+    ready: bool
+    """True if the node accepts new jobs."""
+    answers: bool
+    """False if its cluster reports the node as not ready, for another reason than a cordon."""
+    tenants: list[str]
+    """Tenants of its jobs. Tokens of one tenant see an empty name for others."""
+    jobs: int
+    """Number of jobs with replicas on the node, of all tenants."""
+
+
+class FleetMap(Shown):
+    """The use of all matching nodes, by cluster and rank."""
+
+    nodes: list[NodeUseOut]
+    found: FoundOut | None = None
+
+
 class LinkOut(Shown):
     """Measurements between two gateways."""
 
@@ -478,6 +507,22 @@ def node_fields(view: NodeView, seen_by: str) -> dict[str, Any]:
         "pods": None if view.pods is None else amount_fields(view.pods),
         "jobs": view.jobs,
         "devices": [device_fields(each, seen_by) for each in view.devices],
+    }
+
+
+def node_use_fields(view: NodeUse, seen_by: str) -> dict[str, Any]:
+    """Return the fields of `NodeUseOut` for a node, as visible to the tenant `seen_by`; empty for all tenants."""
+    return {
+        "cluster": view.cluster,
+        "name": view.name,
+        "models": view.models,
+        "gpus": view.gpus,
+        "unhealthy": view.unhealthy,
+        "gpu_milli_used": view.gpu_milli_used,
+        "ready": view.ready,
+        "answers": view.answers,
+        "tenants": sorted({each if not seen_by or each == seen_by else "" for each in view.tenants}),
+        "jobs": view.jobs,
     }
 
 

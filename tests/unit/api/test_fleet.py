@@ -71,6 +71,20 @@ async def test_slices_come_in_pages_with_their_devices(rig: Rig, limit: int) -> 
     assert len({(each["uuid"], each["job_id"], each["replica"]) for each in rows}) == 8
 
 
+async def test_the_map_has_all_nodes_and_hides_the_names_of_other_tenants(rig: Rig) -> None:
+    """The map of an operator has all tenants; that of another tenant has an empty name for them."""
+    async with rig.client("operator") as client, rig.client("other") as other:
+        await rig.submit(resources={"gpus": 1})
+        rig.step()
+        whole = (await client.get(f"{FLEET}/map")).json()
+        assert (len(whole["nodes"]), whole["found"]["nodes"]) == (4, 4)
+        assert [(each["tenants"], each["gpu_milli_used"]) for each in whole["nodes"] if each["jobs"]] == [
+            (["default"], 1000)
+        ]
+        hidden = (await other.get(f"{FLEET}/map")).json()["nodes"]
+        assert [each["tenants"] for each in hidden if each["jobs"]] == [[""]]
+
+
 async def test_nodes_that_take_no_work_are_reported_from_those_that_do(rig: Rig) -> None:
     """A cordoned node is listed among nodes that accept no jobs, and not among the others."""
     async with rig.client("operator") as client:

@@ -10,6 +10,7 @@ from seaway.application.fleet.search import FleetFilter
 from seaway.application.views import ClusterState, DeviceView, NodeView
 from seaway.domain.deployment import UnmanagedPod
 from seaway.domain.placement import DeviceSlice
+from seaway.domain.reasons import Reason
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -64,6 +65,11 @@ def meant(wanted: FleetFilter, node: NodeView, device: DeviceView) -> bool:
     )
 
 
+def used_milli(device: DeviceView) -> int:
+    """Return the larger share of cores and memory in thousandths."""
+    return max(each.used * 1000 // each.total for each in (device.memory_mib, device.core_milli))
+
+
 @pytest.mark.parametrize(
     "wanted",
     [
@@ -97,6 +103,10 @@ def test_what_is_found_is_what_each_one_says_of_itself(made: Scene, wanted: Flee
     nodes = list(overview.look_at(found, found.nodes.tolist()))
     with_devices = list(dict.fromkeys((each.cluster, each.node) for each in devices))
     assert [(each.cluster, each.name) for each in nodes if each.devices] == with_devices
+    uses = [(each.name, each.gpus, each.gpu_milli_used, each.ready, each.jobs) for each in overview.node_uses(found)]
+    assert uses == [
+        (each.name, len(each.devices), sum(map(used_milli, each.devices)), each.ready, each.jobs) for each in nodes
+    ]
     assert found.memory_mib.free == sum(each.memory_mib.free for each in devices)
     assert found.core_milli.used == sum(each.core_milli.used for each in devices)
     assert sum(found.fullness) == len(devices)
@@ -158,6 +168,19 @@ def test_free_gpus_of_a_model_accept_jobs_and_have_none() -> None:
     assert found == {"NVIDIA A100-SXM4-80GB": (4, 1), "Tesla T4": (1, 1)}
     assert len(made.plane.overview.find_nodes(FleetFilter(model="a100-80gb")).devices) == 4
     assert len(made.plane.overview.find_nodes(FleetFilter(model="A10")).devices) == 0
+
+
+def test_unhealthy_nodes_have_a_broken_gpu_or_do_not_answer() -> None:
+    """A node that is cordoned in its cluster answers and is healthy; the map marks the others."""
+    bad = gpu(healthy=False, reason="falls off")
+    dead = replace(node(gpu(), name="dead"), ready=False, reason=Reason("no_kubelet"))
+    closed = replace(node(gpu(), name="closed"), ready=False, reason=Reason("cordoned_there"))
+    made = scene(fleet(cluster(node(gpu(), bad, name="bad"), dead, closed, node(gpu(), name="good"), name="alpha")))
+    overview = made.plane.overview
+    unhealthy = overview.node_uses(overview.find_nodes(FleetFilter(healthy=False)))
+    assert [(each.name, each.unhealthy, each.answers) for each in unhealthy] == [("bad", 1, True), ("dead", 0, False)]
+    healthy = overview.node_uses(overview.find_nodes(FleetFilter(healthy=True)))
+    assert [(each.name, each.ready) for each in healthy] == [("closed", False), ("good", True)]
 
 
 def test_an_empty_fleet_has_nothing_to_find() -> None:

@@ -322,6 +322,23 @@ ANSWERS: dict[str, Any] = {
         "first": 0,
         "found": _FOUND,
     },
+    "FleetMap": {
+        "nodes": [
+            {
+                "cluster": "berlin",
+                "name": "node-1",
+                "models": ["NVIDIA A100-SXM4-80GB"],
+                "gpus": 8,
+                "unhealthy": 0,
+                "gpu_milli_used": 3300,
+                "ready": True,
+                "answers": True,
+                "tenants": ["vision"],
+                "jobs": 3,
+            }
+        ],
+        "found": _FOUND,
+    },
     "DevicePage": {"devices": [_DEVICE], "next": None, "first": 0, "found": _FOUND},
     "SlicePage": {"slices": [_PLACED], "next": None, "found": _FOUND},
     "ModelList": {

@@ -134,7 +134,7 @@ MOST = 2**31 - 1
 LIMIT = 100
 
 
-class FleetQuery(BaseModel):
+class MapQuery(BaseModel):
     """Filter of nodes and devices. Omitted fields do not filter."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -158,10 +158,8 @@ class FleetQuery(BaseModel):
     """Minimum free cores of devices, thousandths."""
     ready: bool | None = None
     """True for nodes and devices that accept new jobs, false for nodes that do not."""
-    after: Annotated[str, Field(max_length=100)] = ""
-    """Value of `next` from the previous page."""
-    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
-    """Maximum number of entries on a page."""
+    healthy: bool | None = None
+    """False for nodes that are not ready or have an unhealthy device, true for others."""
 
     @property
     def wanted(self) -> FleetFilter:
@@ -175,7 +173,17 @@ class FleetQuery(BaseModel):
             self.free_memory_mib,
             self.free_core_milli,
             self.ready,
+            self.healthy,
         )
+
+
+class FleetQuery(MapQuery):
+    """Page of nodes, devices or slices that match a filter."""
+
+    after: Annotated[str, Field(max_length=100)] = ""
+    """Value of `next` from the previous page."""
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
+    """Maximum number of entries on a page."""
 
 
 After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]

@@ -40,6 +40,7 @@ from seaway.application.views import (
     DeviceView,
     DryRun,
     ModelView,
+    NodeUse,
     NodeView,
     PolicyView,
     Reason,
@@ -188,6 +189,10 @@ class Overview:
     def look_at(self, found: Found, nodes: Sequence[int]) -> Iterator[NodeView]:
         """Yield the views of some nodes of a search result, given by their indices."""
         return self._fleet.look(found.columns, nodes)
+
+    def node_uses(self, found: Found) -> list[NodeUse]:
+        """Return the allocated GPUs of the nodes of a search result, with their tenants."""
+        return self._fleet.uses(found)
 
     def look_at_devices(self, found: Found, devices: Sequence[int]) -> list[DeviceView]:
         """Return the views of some devices of a search result, given by their indices."""

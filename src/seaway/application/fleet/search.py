@@ -54,6 +54,8 @@ class Columns:
         Model names, and the model index of each device, shape (D,).
     memory_mib, core_milli
         Totals of each device, shape (D,).
+    unhealthy
+        Number of unhealthy devices of each node, shape (N,).
     node_at, device_at
         Indices in the columns of the engine, shapes (N,) and (D,); `NOWHERE` if absent there.
     """
@@ -68,6 +70,7 @@ class Columns:
     model_of: Numbers
     memory_mib: Numbers
     core_milli: Numbers
+    unhealthy: Numbers
     node_at: Numbers
     device_at: Numbers
 
@@ -103,6 +106,7 @@ def columns_of(
         model_of=_numbers([models[each.model] for each in devices]),
         memory_mib=_numbers([each.memory_mib for each in devices]),
         core_milli=_numbers([each.core_milli for each in devices]),
+        unhealthy=_numbers([sum(not (each.healthy and not each.cordoned) for each in node.devices) for node in nodes]),
         node_at=_numbers([node_index.get((name, node.name), NOWHERE) for name in reported for node in reported[name]]),
         device_at=_numbers([device_index.get(each.uuid, NOWHERE) for each in devices]),
     )
@@ -141,6 +145,8 @@ class FleetFilter:
         Minimum free amounts of one device.
     ready
         Whether the node, and its device if devices are filtered, has to accept new work.
+    healthy
+        False for nodes that their cluster reports as not ready or with an unhealthy device, true for others.
     """
 
     cluster: str = ""
@@ -151,6 +157,7 @@ class FleetFilter:
     free_memory_mib: int = 0
     free_core_milli: int = 0
     ready: bool | None = None
+    healthy: bool | None = None
 
     @property
     def of_devices(self) -> bool:
@@ -178,6 +185,10 @@ class Found:
         Number of matching devices in clusters that do not respond.
     fullness
         Histogram of allocated memory: none, up to a tenth, up to two tenths, and so on; 11 numbers.
+    node_used_milli
+        Allocated GPUs of each node in thousandths, shape (N,). A device counts as the larger share of cores and memory.
+    node_ready
+        Whether each node accepts new work, shape (N,).
     """
 
     columns: Columns
@@ -189,6 +200,8 @@ class Found:
     schedulable_memory_mib: int
     unknown: int
     fullness: tuple[int, ...]
+    node_used_milli: Numbers
+    node_ready: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +235,9 @@ class FleetSearch:
         nodes = _nodes(columns, wanted)
         if wanted.ready is not None:
             nodes &= state.node_ready == wanted.ready
+        if wanted.healthy is not None:
+            answering = np.array([each.answers for each in columns.nodes], np.bool_)
+            nodes &= (answering & (columns.unhealthy == 0)) == wanted.healthy
         devices = nodes[columns.node_of] & _devices(columns, state, wanted)
         if wanted.of_devices:
             nodes = np.zeros(len(columns.nodes), np.bool_)
@@ -238,6 +254,8 @@ class FleetSearch:
             int(state.free_memory_mib[ready].sum()),
             len(at) - len(known),
             _use_histogram(columns.memory_mib[known], state.free_memory_mib[known]),
+            _used_milli(columns, state),
+            state.node_ready,
         )
 
     def models(self, cluster: str = "") -> list[ModelView]:
@@ -321,6 +339,16 @@ def _devices(columns: Columns, state: _State, wanted: FleetFilter) -> Flags:
         part = wanted.device.casefold()
         meant &= np.array([part in uuid for uuid in columns.uuids], np.bool_)
     return meant
+
+
+def _used_milli(columns: Columns, state: _State) -> Numbers:
+    """Return the allocated GPUs of each node in thousandths, shape (N,)."""
+    shares = np.maximum(
+        (columns.memory_mib - state.free_memory_mib) * 1000 // np.maximum(columns.memory_mib, 1),
+        (columns.core_milli - state.free_core_milli) * 1000 // np.maximum(columns.core_milli, 1),
+    )
+    used = np.bincount(columns.node_of, weights=np.clip(shares, 0, 1000), minlength=len(columns.nodes))
+    return used.astype(np.int64)
 
 
 def _amount(total: Numbers, free: Numbers) -> Amount:

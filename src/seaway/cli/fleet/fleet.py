@@ -29,6 +29,10 @@ Model = Annotated[str, typer.Option(help="Filter devices by model, like A100.")]
 FreeMemory = Annotated[str, typer.Option(help="Minimum free memory of a device, like 24Gi.")]
 FreeCores = Annotated[str, typer.Option(help="Minimum free cores of a device, like 50%.")]
 Ready = Annotated[bool | None, typer.Option("--ready/--not-ready", help="Filter by whether it accepts new jobs.")]
+Healthy = Annotated[
+    bool | None,
+    typer.Option("--healthy/--unhealthy", help="Filter by whether the node is ready and all its devices are healthy."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -69,6 +73,7 @@ def nodes(
     free_memory: FreeMemory = "",
     free_cores: FreeCores = "",
     ready: Ready = None,
+    healthy: Healthy = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show nodes with a bar for each device."""
@@ -78,7 +83,15 @@ def nodes(
     if node:
         place, _, name = node.rpartition("/")
         cluster = place or cluster
-    wanted = call(cluster=cluster, name=name, model=model, ready=ready, free_memory_mib=mib, free_core_milli=milli)
+    wanted = call(
+        cluster=cluster,
+        name=name,
+        model=model,
+        ready=ready,
+        healthy=healthy,
+        free_memory_mib=mib,
+        free_core_milli=milli,
+    )
     with connect(context) as client:
         body = whole(client, wanted)
     if node:
@@ -99,6 +112,7 @@ def devices(
     free_memory: FreeMemory = "",
     free_cores: FreeCores = "",
     ready: Ready = None,
+    healthy: Healthy = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show devices with their allocated memory, cores and slices."""
@@ -111,6 +125,7 @@ def devices(
         device=device,
         model=model,
         ready=ready,
+        healthy=healthy,
         free_memory_mib=mib,
         free_core_milli=milli,
     )

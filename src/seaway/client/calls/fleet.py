@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CordonOut,
         DeviceOut,
         DevicePage,
+        FleetMap,
         GatewayList,
         LinkHistory,
         LinkSampleOut,
@@ -41,6 +42,7 @@ _WIRE = "seaway.wire.fleet"
 
 CLUSTER: Answer[ClusterOut] = Model(_WIRE, "ClusterOut")
 CLUSTERS: Answer[ClusterList] = Model(_WIRE, "ClusterList")
+MAP: Answer[FleetMap] = Model(_WIRE, "FleetMap")
 NODES: Answer[NodePage] = Model(_WIRE, "NodePage")
 DEVICES: Answer[DevicePage] = Model(_WIRE, "DevicePage")
 MODELS: Answer[ModelList] = Model(_WIRE, "ModelList")
@@ -58,6 +60,9 @@ LINK_STEPS: Answer[LinkSteps] = Model(_WIRE, "LinkSteps")
 METRICS: Answer[MetricsOut] = Model("seaway.wire.metrics", "MetricsOut")
 
 
+_FLAGS = ("ready", "healthy")
+
+
 class FleetFilter(TypedDict, total=False):
     """Filter of nodes and devices. Omitted fields do not filter.
 
@@ -71,6 +76,8 @@ class FleetFilter(TypedDict, total=False):
         Minimum free amounts of one device.
     ready
         Whether they accept new jobs.
+    healthy
+        False for nodes that are not ready or have an unhealthy device.
     """
 
     cluster: str
@@ -81,6 +88,7 @@ class FleetFilter(TypedDict, total=False):
     free_memory_mib: int
     free_core_milli: int
     ready: bool | None
+    healthy: bool | None
 
 
 def clusters() -> Call[ClusterList]:
@@ -101,6 +109,11 @@ def remove_cluster(name: str) -> Call[None]:
 def nodes(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[NodeOut]:
     """List nodes with their devices and slices, filtered, from the page of `after` on."""
     return Paged(get("/fleet/nodes", NODES, _wanted(limit, after, wanted)), "nodes", limit=limit)
+
+
+def fleet_map(**wanted: Unpack[FleetFilter]) -> Call[FleetMap]:
+    """Return the allocated GPUs of all nodes, or of those that match."""
+    return get("/fleet/map", MAP, _filter(wanted))
 
 
 def devices(*, limit: int | None = None, after: str = "", **wanted: Unpack[FleetFilter]) -> Paged[DeviceOut]:
@@ -218,13 +231,13 @@ def _ends(source: str, target: str, cluster: str) -> dict[str, str | None]:
 
 
 def _wanted(limit: int | None, after: str, wanted: FleetFilter) -> dict[str, str | int | None]:
-    ready = wanted.get("ready")
-    given: dict[str, str | int | None] = {name: value or None for name, value in wanted.items() if name != "ready"}  # type: ignore[misc]
+    return {**_filter(wanted), "after": after or None, "limit": page_size(limit)}
+
+
+def _filter(wanted: FleetFilter) -> dict[str, str | int | None]:
     return {
-        **given,
-        "ready": None if ready is None else str(ready).lower(),
-        "after": after or None,
-        "limit": page_size(limit),
+        name: (None if value is None else str(value).lower()) if name in _FLAGS else value or None  # type: ignore[misc]
+        for name, value in wanted.items()
     }
 
 

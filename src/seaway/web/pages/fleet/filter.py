@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 TEXTS = ("cluster", "name", "model", "device")
 MIB_PER_GIB = 1024
 MILLI_PER_PERCENT = 10
-READY = {"yes": True, "no": False}
+READY: Mapping[str, FleetFilter] = {
+    "yes": {"ready": True},
+    "no": {"ready": False},
+    "unhealthy": {"healthy": False},
+}
+"""Filters by the choice of *Scheduling* in addresses."""
 
 AMOUNTS: Mapping[str, tuple[str, int]] = {
     "memory": ("free_memory_mib", MIB_PER_GIB),
@@ -40,7 +45,8 @@ def wanted_of(given: Mapping[str, str]) -> FleetFilter:
     RejectedError
         When an amount is invalid. The error names the field.
     """
-    wanted = FleetFilter(ready=READY.get(given.get("ready", "")))
+    wanted = FleetFilter(ready=None, healthy=None)
+    wanted.update(READY.get(given.get("ready", ""), {}))
     for name in TEXTS:
         wanted[name] = given.get(name, "")  # type: ignore[literal-required]  # one of its keys
     for name, (field, units) in AMOUNTS.items():
@@ -106,7 +112,7 @@ class FleetBar:
             self._type("memory", words("Free memory ≥ GiB"))
             self._type("cores", words("Free cores ≥ %"))
             self._type("device", words("UUID of the card"))
-            ready = {"yes": words("schedulable"), "no": words("unschedulable")}
+            ready = {"yes": words("schedulable"), "no": words("unschedulable"), "unhealthy": words("not healthy")}
             self._choose("ready", words("Scheduling"), ready)
 
     def know(self, clusters: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from seaway.domain.errors import RejectedError, SeawayError
 from seaway.web.fragment import Fragment, once, written
 from seaway.web.latest import Latest
 from seaway.web.pages.fleet.filter import FIELDS, FleetBar, is_meant, wanted_of
+from seaway.web.pages.fleet.heatmap import HeatMap
 from seaway.web.parts.cordon import Closing, on_act
 from seaway.web.parts.facts import ClusterFacts
 from seaway.web.parts.slices import JOB, TENANT, Painter, painter, slices_without_seconds, without_seconds
@@ -60,6 +61,19 @@ class Drawn:
 
     pieces: Sequence[str]
     shown: Shown
+
+
+class MapList:
+    """Heat map of all nodes."""
+
+    def __init__(self, words: Words) -> None:
+        self.map = HeatMap(words)
+        self.element = self.map.element
+
+    def show(self, page: Any, _: FleetFilter, __: str) -> Shown:  # noqa: ANN401  # a FleetMap
+        """Show all nodes."""
+        none: dict[str, Any] = dict.fromkeys(("hidden", "unmanaged", "free", "closed", "measured"), False)
+        return Shown(self.map.show(page), none | {"legend": ()})
 
 
 class NodeList:
@@ -177,18 +191,25 @@ def _names(paint: Painter, slices: Sequence[AllocatedSlice]) -> dict[str, Any]:
 
 if TYPE_CHECKING:
     from seaway.client.call import Call
-    from seaway.wire.fleet import ClusterList, ClusterOut, DevicePage, NodePage, SlicePage
+    from seaway.wire.fleet import ClusterList, ClusterOut, DevicePage, FleetMap, NodePage, SlicePage
 
-    FleetPageOut = NodePage | DevicePage | SlicePage
+    FleetPageOut = NodePage | DevicePage | SlicePage | FleetMap
 
-NODES, CARDS, SLICES = "nodes", "cards", "slices"
-SIZES = {NODES: 12, CARDS: 50, SLICES: 50}
-"""Number of entries on a page of each list."""
+MAP, NODES, CARDS, SLICES = "map", "nodes", "cards", "slices"
+SIZES = {MAP: 0, NODES: 12, CARDS: 50, SLICES: 50}
+"""Number of entries on a page of each view; the map has one page."""
+
+MAP_EVERY_S = 5.0
+"""Interval between queries for the map in seconds, because answers for large fleets are large."""
 
 
 def _trouble(cluster: ClusterOut) -> tuple[bool, bool]:
     """Return the order of a cluster in the strip: those that do not answer first, then cordoned ones."""
     return cluster.state == "up", cluster.cordon is None
+
+
+def _filters(wanted: FleetFilter) -> bool:
+    return any(value or value is False for value in wanted.values())
 
 
 async def build(visit: Visit) -> None:
@@ -215,8 +236,11 @@ class _FleetPage:
 
     @property
     def view(self) -> str:
-        """Name of the visible list."""
-        return self.given.get("view", NODES) if self.given.get("view") in SIZES else NODES
+        """Name of the visible view. The default is the map, or the nodes that match filters."""
+        chosen = self.given.get("view")
+        if chosen in SIZES:
+            return chosen
+        return NODES if any(self.given.get(each) for each in FIELDS) else MAP
 
     @property
     def by(self) -> str:
@@ -239,7 +263,8 @@ class _FleetPage:
         self._none = Fragment("fleet_none", words)
         on_act(self._none, lambda *_: self._clear())
         with ui.element("div").classes("listing"):
-            self._lists: dict[str, NodeList | CardList | SliceList] = {
+            self._lists: dict[str, MapList | NodeList | CardList | SliceList] = {
+                MAP: MapList(words),
                 NODES: NodeList(words),
                 CARDS: CardList(words),
                 SLICES: SliceList(words),
@@ -270,7 +295,8 @@ class _FleetPage:
         self._bar.accept(self.given)
         try:
             wanted = wanted_of(self.given)
-            await turn.follow(self._call(wanted), lambda page: self._received(page, wanted))
+            every = {"interval_s": MAP_EVERY_S} if self.view == MAP else {}
+            await turn.follow(self._call(wanted), lambda page: self._received(page, wanted), **every)
         except RejectedError as error:
             if error.where == "after":  # outdated position in the address: restart the list
                 await self.change()
@@ -283,6 +309,8 @@ class _FleetPage:
     def _call(self, wanted: FleetFilter) -> Call[Any]:
         after, limit = self.given.get("after", ""), SIZES[self.view]
         match self.view:
+            case "map":
+                return fleet.fleet_map(**wanted)
             case "cards":
                 return fleet.devices(limit=limit, after=after, **wanted).first
             case "slices":
@@ -293,6 +321,9 @@ class _FleetPage:
     def _on_clusters(self, value: ClusterList) -> None:
         self._clusters = sorted(value.clusters, key=_trouble)
         self._bar.know([each.name for each in value.clusters])
+        heat = self._lists[MAP]
+        assert isinstance(heat, MapList)
+        heat.map.know({each.name: each.state for each in value.clusters})
         self._draw_clusters()
 
     def _draw_clusters(self) -> None:
@@ -310,21 +341,19 @@ class _FleetPage:
         for name, each in self._lists.items():
             each.element.set_visibility(name == self.view and bool(shown.count))
         self._tabs.show(view=self.view, by=self.by)
-        self._found.element.set_visibility(bool(shown.count or any(wanted.values())))
+        self._found.element.set_visibility(bool(shown.count or _filters(wanted)))
         self._found.show_of([page], lambda: {"found": page.found, "most": 8, **shown.legend}, self.by)
         self._none.element.set_visibility(not shown.count)
         if not shown.count:
-            filtered = (
-                any(value for name, value in wanted.items() if name != "ready") or wanted.get("ready") is not None
-            )
-            self._none.show(clusters=self._clusters, filtered=filtered, view=self.view)
-        self._pager.element.set_visibility(bool(page.next or self.given.get("after")))
+            self._none.show(clusters=self._clusters, filtered=_filters(wanted), view=self.view)
+        following = getattr(page, "next", None)
+        self._pager.element.set_visibility(bool(following or self.given.get("after")))
         first = getattr(page, "first", 0)
         total = {NODES: page.found.nodes, CARDS: page.found.devices}.get(self.view, 0) if page.found else 0
+        back = bool(self.given.get("after"))
         self._pager.show(
-            first=first, shown=shown.count, total=total, next=page.next, back=bool(self.given.get("after")),
-            before=bool(self._before),
-        )  # fmt: skip
+            first=first, shown=shown.count, total=total, next=following, back=back, before=bool(self._before)
+        )
 
     async def _choose(self, _: str, cluster: str) -> None:
         """Select one cluster, or all clusters again."""
@@ -335,7 +364,7 @@ class _FleetPage:
         """Change the visible list or the meaning of colours."""
         if act == "view":
             self._before = []
-            await self._turn_to(after="", view="" if name == NODES else name)
+            await self._turn_to(after="", view=name)
         else:
             await self._turn_to(by=name)
 
