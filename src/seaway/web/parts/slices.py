@@ -9,6 +9,7 @@ from zlib import crc32
 
 from markupsafe import escape
 
+from seaway.domain.device import mig_figures
 from seaway.web import words as figures
 from seaway.web.words import Words
 
@@ -118,7 +119,7 @@ class Painter:
         lines = [f"{self.who(held)} · {held.tenant}" if held.tenant else self.who(held)]
         if held.pod and held.pod != held.job:
             lines.append(f"{held.pod} {held.container}".strip())
-        cores = figures.percent(figures.share(held.core_milli, device.core_milli.total), locale)
+        cores = self.cores(held, device.core_milli.total)
         share = figures.percent(figures.share(held.memory_mib, device.memory_mib.total), locale)
         lines.append(words("{cores} of the cores", cores=cores))
         lines.append(words("{memory} of memory, {share}", memory=figures.gib(held.memory_mib, locale), share=share))
@@ -128,16 +129,25 @@ class Painter:
             lines.append(words("Measured use: {used}", used=used_text(held.used, device, words)))
         return "\n".join(lines)
 
+    def cores(self, held: AllocatedSlice, total: int) -> str:
+        """Return the share of a device's cores: of a MIG instance its compute slices, whose percents are rounded up."""
+        slices, _ = mig_figures(held.mig_profile)
+        if slices and held.core_milli:
+            return f"{slices}/{round(slices * total / held.core_milli)}"
+        return figures.percent(figures.share(held.core_milli, total), self.words.locale)
+
     def cuts(self, device: DeviceOut) -> list[Cut]:
-        """Return the slices of a device for its bars. Both bars share the texts."""
+        """Return the slices of a device for its bars. Both bars share the texts, and no bar exceeds its track."""
+        cores = max(device.core_milli.total, sum(each.core_milli for each in device.slices))
+        memory = max(device.memory_mib.total, sum(each.memory_mib for each in device.slices))
         return [
             Cut(
                 each.job_id if each.tenant else "",
                 self.colour(each),
                 escape(self.who(each)),
                 escape(self.tip(each, device)),
-                figures.share(each.core_milli, device.core_milli.total),
-                figures.share(each.memory_mib, device.memory_mib.total),
+                figures.share(each.core_milli, cores),
+                figures.share(each.memory_mib, memory),
             )
             for each in device.slices
         ]
