@@ -68,10 +68,7 @@ def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
         expect(page.get_by_text("The changes are applied.").first).to_be_visible()
         page = looker.open("/whatif?policy=spread")
         apply = page.get_by_role("button", name="Apply these changes")
-        while not apply.is_visible():
-            if page.get_by_role("alert").filter(has_text="being compiled").is_visible():
-                page.get_by_role("button", name="Ask").click()
-            page.wait_for_timeout(500)
+        expect(apply).to_be_visible(timeout=120_000)  # after the compilation of the policy
         apply.click()
         expect(page.get_by_role("dialog")).to_contain_text("All queues get the policy spread")
         page.get_by_role("dialog").get_by_role("button", name="Apply").click()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,7 +14,7 @@ from seaway.domain.errors import SeawayError
 
 if TYPE_CHECKING:
     from seaway.client.aio import AsyncClient
-    from seaway.client.call import Paged
+    from seaway.client.call import Call, Paged
     from seaway.client.config import Target
     from seaway.client.sync import Client
 
@@ -26,6 +26,9 @@ PATIENCE_S = 2.0
 
 ATTACHED_S = 60.0
 """Time to wait, while following, for a server that answered before and may be restarting, in seconds."""
+
+COMPILED_S = 600.0
+"""Time to wait for the compilation of a policy, in seconds."""
 
 WATCHED_S = 10.0
 """Timeout of a request of a live view, in seconds."""
@@ -78,15 +81,28 @@ def connect_to_watch(context: typer.Context) -> AsyncClient:
     return AsyncClient(asked.server, profile=asked.profile, timeout_s=WATCHED_S, pace=Pace(0.0))
 
 
-def retry_longer(client: Client) -> None:
+def retry_longer(client: Client, patience_s: float = ATTACHED_S) -> None:
     """Raise the time for retries, because the server was running before, and print its requests to wait."""
-    client.pace = replace(client.pace, patience_s=ATTACHED_S, on_wait=_report_wait)
+    client.pace = replace(client.pace, patience_s=patience_s, on_wait=partial(_report_wait, patience_s=patience_s))
 
 
-def _report_wait(why: str) -> None:
+def body_when_compiled(client: Client, call: Call[Any]) -> Body:
+    """Return the answer of a call. While a policy is being compiled, print that, and wait for it."""
+    try:
+        return client.body(call)
+    except SeawayError as error:
+        from seaway.client.errors import compiles
+
+        if not compiles(error):
+            raise
+        retry_longer(client, COMPILED_S)
+        return client.body(call)
+
+
+def _report_wait(why: str, patience_s: float = ATTACHED_S) -> None:
     from seaway.cli.errors import note
 
-    note(f"{why}; trying again for up to {ATTACHED_S:.0f} s")
+    note(f"{why}; trying again for up to {patience_s:.0f} s")
 
 
 def target(context: typer.Context) -> Target:

@@ -19,6 +19,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.reasons import Reason, reason_of
 
 __all__ = [
     "AnswerError",
@@ -32,7 +33,14 @@ __all__ = [
     "UnavailableError",
     "UnknownError",
     "WaitedTooLongError",
+    "compiles",
 ]
+
+
+def compiles(error: SeawayError) -> bool:
+    """Report whether a call failed only because a policy is being compiled, and works after that."""
+    reason = reason_of(error)
+    return isinstance(reason, Reason) and reason.code == "policies_compile"
 
 
 class AnswerError(SeawayError):

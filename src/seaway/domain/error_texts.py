@@ -99,7 +99,7 @@ ERRORS: Mapping[str, str] = {
     "cluster_in_fleet": "cluster {cluster!r} is in the fleet; drain it to remove its jobs",
     "reserved_by_others": "have {found} healthy GPUs, and other reservations have {taken} of them in this time",
     "workloads_read": "the running workloads are being read from the database",
-    "policies_compile": "the policy {names} is being compiled; try again",
+    "policies_compile": "the policy {names} is being compiled, which takes about a minute",
     "no_such_replica": "the job has replicas 0 to {last:d}, not {replica:d}",
     "no_place_yet": "the job has no place yet",
     "no_such_attempt": "the job has no attempt {number:d}; the latest is {last:d}",

@@ -16,6 +16,7 @@ from nicegui import Client, app, background_tasks, context, ui
 
 from seaway.client.call import Call, Paged
 from seaway.client.calls import service as access
+from seaway.client.errors import compiles
 from seaway.domain.errors import SeawayError, UnauthenticatedError
 from seaway.web import addresses
 from seaway.web.api_client import ApiClient
@@ -54,6 +55,9 @@ T = TypeVar("T")
 
 ROLES = ("viewer", "monitor", "user", "operator", "admin")
 """Roles of visitors in ascending order. Each role includes the permissions of the previous ones."""
+
+COMPILED_EVERY_S = 1.0
+"""Interval of calls that wait for the compilation of a policy, seconds. The server waits, too."""
 
 ZONE_SCRIPT = "Intl.DateTimeFormat().resolvedOptions().timeZone"
 ZONE_S = 10.0
@@ -142,6 +146,24 @@ class Visit:
         """Make a call with the visitor's token; raise the errors of `seaway.client.errors`."""
         with self._said():
             return await self.asker.ask(call)
+
+    async def ask_when_compiled(self, call: Call[T], waits: Callable[[str], object]) -> T:
+        """Make a call as `ask`, and repeat it while a policy that it needs is being compiled.
+
+        Parameters
+        ----------
+        waits
+            Called with the reason before each pause.
+        """
+        while True:
+            try:
+                return await self.asker.ask(call)
+            except SeawayError as error:
+                said = self.words.error(error)
+                if self._over() or not compiles(error):
+                    raise said from None
+            waits(str(said))
+            await asyncio.sleep(COMPILED_EVERY_S)
 
     async def all(self, paged: Paged[T]) -> list[T]:
         """Fetch a list with the visitor's token, up to its limit."""

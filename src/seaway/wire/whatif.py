@@ -245,7 +245,8 @@ class SumsOut(Shown):
     """Allocated GPUs, percent of those of nodes that accept new jobs; null without GPUs. A slice counts as its larger
     share of cores and memory."""
     fragmentation: float | None
-    """Mean over clusters of the summed free shares of CPU, memory, GPU memory and GPU cores."""
+    """Mean over clusters of the summed free shares of CPU, memory, GPU memory and GPU cores, 0 to 4. With the same jobs
+    placed, lower is better."""
 
 
 class ClusterSumsOut(Shown):
@@ -294,8 +295,14 @@ class WaitsOut(Shown):
     """Number of waiting jobs."""
     unknown: int
     """Number of waiting jobs without a known start."""
+    compared: int = 0
+    """Number of jobs with a known start before and after."""
     mean_s: float | None
-    """Mean wait of the jobs with a known start before and after; null without any."""
+    """Mean wait of these jobs; null without any."""
+    mean_all_s: float | None = None
+    """Mean wait of all jobs that wait before or after, the same jobs on both sides. A job that runs counts with 0, and
+    one without a known start with the longest known wait of both sides; null if no start is known.
+    """
     p50_s: float | None
     """Median wait; null if it is unknown. Jobs without a known start wait longest."""
     p95_s: float | None
@@ -336,6 +343,8 @@ class WaitChangesOut(Shown):
     """Queues with jobs, in the order of the tree."""
     tenants: list[WaitChangeOut]
     """Tenants with jobs."""
+    fleet: WaitChangeOut | None = None
+    """All jobs; null from an older server."""
     earlier: int
     """Number of waiting jobs that are expected to start earlier."""
     later: int
@@ -479,6 +488,7 @@ def _waits(waits: WaitChanges) -> dict[str, Any]:
         "window": time_text(waits.window_s),
         "queues": [_wait_change(each) for each in waits.queues],
         "tenants": [_wait_change(each) for each in waits.tenants],
+        "fleet": _wait_change(waits.fleet),
         "earlier": waits.earlier,
         "later": waits.later,
         "earlier_jobs": [_shift(each) for each in waits.earlier_jobs],

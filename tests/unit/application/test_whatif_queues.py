@@ -199,6 +199,26 @@ def test_starts_behind_unknown_ends_are_the_longest_waits() -> None:
     assert row.mean_s == row.p50_s == pytest.approx(LASTS_S, abs=5)
 
 
+def test_a_lost_cluster_never_shortens_the_mean_wait() -> None:
+    """The mean of all jobs is of the same jobs on both sides, and counts unknown starts as the longest known wait."""
+    made = busy()
+    for at in range(3):
+        submit(made, f"gang{at}")
+        submit(made, f"small{at}", gpus=1, replicas=1, gang=False, expected_duration_s=10)
+    fleet = what_if(made).ask(Question(drain=("beta",))).waits.fleet
+    before, after = fleet.before, fleet.after
+    assert (before.waiting, before.unknown, after.unknown) == (6, 0, 4), "three gangs and the running one have no room"
+    assert (before.compared, after.compared) == (3, 3)
+    assert after.mean_s is not None
+    assert before.mean_s is not None
+    assert before.mean_all_s is not None
+    assert after.mean_all_s is not None
+    assert after.mean_s < before.mean_s, "the small ones start earlier without the gangs"
+    assert after.mean_all_s > before.mean_all_s
+    waits_s = [each for each in starts_s(made).values() if each is not None]
+    assert before.mean_all_s == pytest.approx(sum(waits_s) / 7, abs=1), "the running job counts with 0"
+
+
 def test_fewer_nodes_delay_and_more_nodes_advance_starts() -> None:
     """Waits are compared for every question, also for one about nodes or further jobs."""
     made = two_tenants()

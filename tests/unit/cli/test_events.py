@@ -10,7 +10,8 @@ import pytest
 import typer
 
 from seaway.cli.jobs.events import attach, wait
-from seaway.cli.remote import PATIENCE_S
+from seaway.cli.remote import PATIENCE_S, body_when_compiled
+from seaway.client.calls.service import whatif
 from seaway.client.errors import WaitedTooLongError
 from seaway.client.sync import Client
 from seaway.domain.errors import UnavailableError
@@ -45,6 +46,20 @@ def test_it_is_reported_that_a_server_requests_for_patience(capsys: pytest.Captu
     said = capsys.readouterr()
     assert said.err == "other is the leader; this process is a standby; trying again for up to 60 s\n"
     assert "leads" not in said.out
+
+
+def test_a_policy_that_is_being_compiled_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """A question that needs it prints why it waits, and gets its answer; other errors end it at once."""
+    reason = {"code": "policies_compile", "params": {"names": "'fgd'"}}
+    compiles = problem(503, "the policy 'fgd' is being compiled", reason=reason)
+    compiles.headers["Retry-After"] = "5"
+    stub = Stub([*[compiles] * 4, httpx.Response(200, json={"message": "0 jobs would move"})])
+    assert body_when_compiled(client_of(stub), whatif({"policy": "fgd"})) == {"message": "0 jobs would move"}
+    said = capsys.readouterr().err
+    assert said.count("is being compiled") == 1
+    assert said.endswith("trying again for up to 600 s\n")
+    with pytest.raises(UnavailableError, match="standby"):
+        body_when_compiled(client_of(Stub([problem(503, "this process is a standby")])), whatif({"policy": "fgd"}))
 
 
 def test_who_gives_up_is_reported_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:

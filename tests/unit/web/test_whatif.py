@@ -13,7 +13,7 @@ import pytest
 from seaway.application.views import Amount
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums
 from seaway.application.whatif.question import Move, Sums, consequences
-from seaway.application.whatif.waits import WaitChanges
+from seaway.application.whatif.waits import WaitChange, WaitChanges, Waits
 from seaway.client.call import Paged
 from seaway.domain.errors import RejectedError
 from seaway.domain.reasons import Reason
@@ -200,14 +200,20 @@ def test_the_answer_is_a_sentence_in_the_language_of_the_page(
     """Elastic jobs that shrink are in it, and in the list with their reason."""
     one = Move("a", "a", ("a/1", "a/2"), ("a/1",), Reason("drained", place="a/2"))
     none, fleet = ClusterSums(0, 0, Amount(0, 0), Amount(0, 0)), Sums(0, 0, None, None)
-    waits = WaitChanges(3600, (), (), 3 * (shrunk > 1), 0, (), (), {})
+    every = WaitChange("", 0, Waits(waiting=3), Waits(waiting=4, unknown=2, mean_all_s=60.0))
+    waits = WaitChanges(3600, (), (), every, 3 * (shrunk > 1), 0, (), (), {})
     sides = ClusterChange("a", none, none)
     given = consequences_fields(consequences([one] * moved, [one] * shrunk, (fleet, fleet), (sides,), waits))
     variables = variables_of(WhatIfOut.model_validate(given), words_of(language))
     shown = written("whatif", words_of(language), **variables)
     assert said in shown
     assert why in shown
-    assert [each["kind"] for each in variables["moves"]] == ["moves"] * moved + ["shrinks"] * shrunk
+    assert [(each["kind"], each["count"]) for each in variables["moves"]] == [
+        *([("moves", moved)] if moved else []),
+        *([("shrinks", shrunk)] if shrunk else []),
+    ], "tasks of an array are one row"
+    mean = next(each for each in variables["tiles"] if "0 → 2" in each["note"])
+    assert (mean["before"], mean["after"][:2]) == ("–", "≥ "), "without a known start, the mean is a lower bound"
 
 
 def test_names_that_are_not_there_are_distinguished() -> None:
@@ -275,10 +281,11 @@ async def test_what_was_asked_last_is_answered() -> None:
     answers = {name: asyncio.get_running_loop().create_future() for name in ("a", "b")}
     page, shown = cast("Any", object.__new__(_WhatIf)), list[object]()
 
-    async def ask(call: Any) -> object:  # noqa: ANN401  # a call of any answer
+    async def ask(call: Any, _: object) -> object:  # noqa: ANN401  # a call of any answer
         return await answers[json.loads(call.content)["question"]["drain"][0]]
 
-    page._visit = SimpleNamespace(ask=ask, keep=lambda **_: None, words=Words())  # noqa: SLF001
+    page._progress = MagicMock()  # noqa: SLF001
+    page._visit = SimpleNamespace(ask_when_compiled=ask, keep=lambda **_: None, words=Words())  # noqa: SLF001
     page._asked, page._button, page._wrong = Latest(page._visit), MagicMock(), MagicMock()  # noqa: SLF001
     page._file, page._applying = None, MagicMock()  # noqa: SLF001
     page._visit.may = lambda _: False  # noqa: SLF001

@@ -206,7 +206,16 @@ _TOKEN = {
     "expires_at": "2027-02-19T10:00:00.000000Z",
     "revoked_at": None,
 }
-_WAITS = {"waiting": 3, "unknown": 1, "mean_s": 1800.0, "p50_s": 1500.0, "p95_s": None, "gpu_share": 0.25}
+_WAITS = {
+    "waiting": 3,
+    "unknown": 1,
+    "compared": 2,
+    "mean_s": 1800.0,
+    "mean_all_s": 1900.0,
+    "p50_s": 1500.0,
+    "p95_s": None,
+    "gpu_share": 0.25,
+}
 _SUMS = {"placed": 12, "waiting": 3, "allocation_percent": 61.5, "fragmentation": 2.5}
 _MOVE = {"id": _ID, "name": "train", "before": ["berlin/node-1"], "after": ["paris/node-4"], **with_message("")}
 _CLUSTER_SUMS = {
@@ -490,6 +499,7 @@ ANSWERS: dict[str, Any] = {
             "window": "1h",
             "queues": [{"name": "batch", "depth": 0, "before": _WAITS, "after": {**_WAITS, "mean_s": 1260.0}}],
             "tenants": [{"name": "vision", "depth": 0, "before": _WAITS, "after": {**_WAITS, "mean_s": 1260.0}}],
+            "fleet": {"name": "", "depth": 0, "before": _WAITS, "after": {**_WAITS, "mean_s": 1260.0}},
             "earlier": 2,
             "later": 0,
             "earlier_jobs": [

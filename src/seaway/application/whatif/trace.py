@@ -280,7 +280,7 @@ def replay_trace(
     first, last = ran[0], ran[-1]
     span_s = max(1, ordered[-1].arrives_s - ordered[0].arrives_s)
     both = {str(at) for at in np.flatnonzero((first.starts_s >= 0) & (last.starts_s >= 0)).tolist()}
-    queues, tenants = changes_of(*(_groups(*each, both, span_s) for each in zip(sides, (first, last), strict=True)))
+    queues, tenants, _ = changes_of(*(_groups(*each, both, span_s) for each in zip(sides, (first, last), strict=True)))
     return TraceChanges(
         jobs=len(ordered),
         skipped=0,

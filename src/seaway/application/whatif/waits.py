@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
@@ -23,6 +23,12 @@ MAX_SHIFTS = 20
 UNKNOWN_S = math.inf
 """Wait of a job without a known start."""
 
+Group = tuple[str, str]
+"""Kind and name of a group of jobs."""
+
+FLEET: Group = ("fleet", "")
+"""Group of all jobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waits:
@@ -32,8 +38,14 @@ class Waits:
     ----------
     waiting, unknown
         Number of waiting jobs, and of those without a known start.
+    compared
+        Number of jobs with a known start on both sides.
     mean_s
-        Mean wait from now to the expected start, of jobs with a known start on both sides; None without any.
+        Mean wait from now to the expected start of these jobs; None without any.
+    mean_all_s
+        Mean wait of the jobs that wait on one of the sides. A job that runs on the other one counts there with 0, and a
+        job without a known start with the longest known wait of both sides. So a side with fewer known starts has no
+        shorter mean. None without any known start.
     p50_s, p95_s
         Percentiles of the wait. Jobs without a known start wait longest. None if the wait at that rank is unknown.
     gpu_share
@@ -42,7 +54,9 @@ class Waits:
 
     waiting: int = 0
     unknown: int = 0
+    compared: int = 0
     mean_s: float | None = None
+    mean_all_s: float | None = None
     p50_s: float | None = None
     p95_s: float | None = None
     gpu_share: float = 0.0
@@ -96,6 +110,8 @@ class WaitChanges:
         Queues in the order of the tree after the change, then removed ones, without those that have no jobs.
     tenants
         Tenants by name, without those that have no jobs.
+    fleet
+        All jobs.
     earlier, later
         Number of waiting jobs that start earlier or later.
     earlier_jobs, later_jobs
@@ -107,6 +123,7 @@ class WaitChanges:
     window_s: int
     queues: tuple[WaitChange, ...]
     tenants: tuple[WaitChange, ...]
+    fleet: WaitChange
     earlier: int
     later: int
     earlier_jobs: tuple[Shift, ...]
@@ -153,6 +170,12 @@ class Side:
         for entry in self.state.entries:
             yield entry.record.id, *entry.lane, self.waits_s[entry.record.id]
 
+    def runs(self, waiting: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the queue and tenant of each running job of `waiting`, the jobs that wait on the other side."""
+        for (job_id, _), each in self.running:
+            if job_id in waiting and job_id not in self.waits_s:
+                yield each.owner.queue, each.owner.tenant
+
     def gpu_uses(self, window_s: int) -> Iterator[tuple[str, str, float]]:
         """Yield what jobs get within a window: queue, tenant, and the share of the fleet's GPUs.
 
@@ -193,14 +216,18 @@ def compare(before: Side, after: Side, window_s: int) -> WaitChanges:
         for job_id, wait_s in after.waits_s.items()
         if max(wait_s, before.waits_s.get(job_id, UNKNOWN_S)) != UNKNOWN_S
     }
-    groups = [Groups(side.queues(), side.waits(), side.gpu_uses(window_s), both) for side in (before, after)]
-    queues, tenants = changes_of(*groups)
+    groups = [
+        Groups(one.queues(), one.waits(), one.gpu_uses(window_s), both, one.runs(other.waits_s))
+        for one, other in ((before, after), (after, before))
+    ]
+    queues, tenants, all_jobs = changes_of(*groups)
     earlier, later = _shifts(before, after)
     starts = {job_id: start for job_id in after.waits_s if (start := after.start_ns(job_id)) is not None}
     return WaitChanges(
         window_s,
         queues,
         tenants,
+        all_jobs,
         len(earlier),
         len(later),
         tuple(earlier[:MAX_SHIFTS]),
@@ -221,7 +248,14 @@ class Groups:
     shares
         Queue, tenant, and share of the fleet's GPUs of each job.
     both
-        Jobs that count in the mean.
+        Jobs with a known wait on both sides.
+    runs
+        Queue and tenant of each job that waits on the other side only.
+
+    Attributes
+    ----------
+    longest_s
+        Longest known wait, seconds; None without any.
     """
 
     def __init__(
@@ -230,47 +264,74 @@ class Groups:
         waits: Iterable[tuple[str, str, str, float]],
         shares: Iterable[tuple[str, str, float]],
         both: Collection[str],
+        runs: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.queues = queues
-        lines: defaultdict[tuple[bool, str], list[tuple[str, float]]] = defaultdict(list)
-        sums: defaultdict[tuple[bool, str], float] = defaultdict(float)
+        self._lines: defaultdict[Group, list[tuple[str, float]]] = defaultdict(list)
+        self._shares: defaultdict[Group, float] = defaultdict(float)
+        self._both = both
         for job_id, queue, tenant, wait_s in waits:
             for key in self._keys(queue, tenant):
-                lines[key].append((job_id, wait_s))
+                self._lines[key].append((job_id, wait_s))
         for queue, tenant, share in shares:
             for key in self._keys(queue, tenant):
-                sums[key] += share
-        found = {key: _waits(lines.get(key, ()), both, sums.get(key, 0.0)) for key in lines.keys() | sums}
-        self.by_queue = {name: waits for (of_queue, name), waits in found.items() if of_queue}
-        self.by_tenant = {name: waits for (of_queue, name), waits in found.items() if not of_queue}
+                self._shares[key] += share
+        self._runs = Counter(key for queue, tenant in runs for key in self._keys(queue, tenant))
+        known = (wait_s for _, wait_s in self._lines.get(FLEET, ()) if wait_s != UNKNOWN_S)
+        self.longest_s = max(known, default=None)
 
-    def _keys(self, queue: str, tenant: str) -> Iterator[tuple[bool, str]]:
-        """Yield the keys of a job: its queues up to the root, and its tenant."""
-        yield False, tenant
+    def _keys(self, queue: str, tenant: str) -> Iterator[Group]:
+        """Yield the groups of a job: the fleet, its queues up to the root, and its tenant."""
+        yield FLEET
+        yield "tenant", tenant
         if queue not in self.queues:
-            yield True, queue
+            yield "queue", queue
         for each in path_of(queue, self.queues):
-            yield True, each.name
+            yield "queue", each.name
+
+    def found(self, kind: str, longest_s: float | None) -> dict[str, Waits]:
+        """Return the waits of the groups of a kind by name.
+
+        Parameters
+        ----------
+        longest_s
+            Longest known wait of both sides, seconds; None without any.
+        """
+        keys = self._lines.keys() | self._shares.keys() | self._runs.keys()
+        return {key[1]: self._waits(key, longest_s) for key in keys if key[0] == kind}
+
+    def _waits(self, key: Group, longest_s: float | None) -> Waits:
+        line, share, runs = self._lines.get(key, []), self._shares.get(key, 0.0), self._runs[key]
+        waits = sorted(wait_s for _, wait_s in line)
+        known = [wait_s for job_id, wait_s in line if job_id in self._both]
+        unknown = sum(each == UNKNOWN_S for each in waits)
+        mean_all_s = None
+        if (waits or runs) and longest_s is not None:
+            mean_all_s = (sum(waits[: len(waits) - unknown]) + unknown * longest_s) / (len(waits) + runs)
+        return Waits(
+            len(waits),
+            unknown,
+            len(known),
+            sum(known) / len(known) if known else None,
+            mean_all_s,
+            _percentile(waits, 0.5),
+            _percentile(waits, 0.95),
+            share,
+        )
 
 
-def changes_of(before: Groups, after: Groups) -> tuple[tuple[WaitChange, ...], tuple[WaitChange, ...]]:
-    """Return the changes of queues in the order of the tree after the change, and those of tenants by name."""
-    queues = _rows(before.by_queue, after.by_queue, _in_tree(before, after))
-    names = sorted(before.by_tenant.keys() | after.by_tenant.keys())
-    return tuple(queues), tuple(_rows(before.by_tenant, after.by_tenant, [(name, 0) for name in names]))
+def changes_of(before: Groups, after: Groups) -> tuple[tuple[WaitChange, ...], tuple[WaitChange, ...], WaitChange]:
+    """Return the changes of queues in the order of the tree after the change, those of tenants by name, and of all."""
+    longest_s = max((each for each in (before.longest_s, after.longest_s) if each is not None), default=None)
 
+    def rows(kind: str, order: Callable[[Collection[str]], Iterable[tuple[str, int]]]) -> tuple[WaitChange, ...]:
+        was, would = before.found(kind, longest_s), after.found(kind, longest_s)
+        return tuple(_rows(was, would, order(was.keys() | would.keys())))
 
-def _waits(line: Sequence[tuple[str, float]], both: Collection[str], share: float) -> Waits:
-    waits = sorted(wait_s for _, wait_s in line)
-    known = [wait_s for job_id, wait_s in line if job_id in both]
-    return Waits(
-        len(waits),
-        sum(each == UNKNOWN_S for each in waits),
-        sum(known) / len(known) if known else None,
-        _percentile(waits, 0.5),
-        _percentile(waits, 0.95),
-        share,
-    )
+    queues = rows("queue", lambda names: _in_tree(after, names))
+    tenants = rows("tenant", lambda names: [(name, 0) for name in sorted(names)])
+    all_jobs = rows(FLEET[0], lambda names: [(name, 0) for name in names])
+    return queues, tenants, all_jobs[0] if all_jobs else WaitChange(FLEET[1], 0, Waits(), Waits())
 
 
 def _percentile(waits: Sequence[float], share: float) -> float | None:
@@ -279,7 +340,7 @@ def _percentile(waits: Sequence[float], share: float) -> float | None:
     return None if wait_s == UNKNOWN_S else wait_s
 
 
-def _in_tree(before: Groups, after: Groups) -> Iterator[tuple[str, int]]:
+def _in_tree(after: Groups, names: Collection[str]) -> Iterator[tuple[str, int]]:
     """Yield the queues in the order of the tree after the change, with their depth, then all others."""
     children = children_of(after.queues.values())
 
@@ -289,8 +350,7 @@ def _in_tree(before: Groups, after: Groups) -> Iterator[tuple[str, int]]:
             yield from below(each.name, depth + 1)
 
     yield from below("", 0)
-    others = before.by_queue.keys() | after.by_queue.keys()
-    yield from ((name, 0) for name in sorted(others - after.queues.keys()))
+    yield from ((name, 0) for name in sorted(set(names) - after.queues.keys()))
 
 
 def _rows(

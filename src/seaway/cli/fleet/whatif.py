@@ -11,7 +11,7 @@ import typer
 from seaway.cli import arguments
 from seaway.cli.arguments import split_place
 from seaway.cli.output import Output, OutputOption, console, show
-from seaway.cli.remote import Body, connect
+from seaway.cli.remote import Body, body_when_compiled, connect
 from seaway.domain.errors import RejectedError
 from seaway.domain.tenancy import DEFAULT
 
@@ -27,6 +27,9 @@ MOST = 20
 
 MOST_SHIFTS = 5
 """Maximum number of jobs that start earlier, and of those that start later, except in wide output."""
+
+MOST_PLACES = 2
+"""Maximum number of nodes of a job, except in wide output."""
 
 SHARING = "Queues and quotas"
 
@@ -194,7 +197,7 @@ def whatif(
                 "--remove-queue, --move, --trace, --swf and --last; see --help"
             )
         try:
-            body = client.body(call({**question, "window": window}))
+            body = body_when_compiled(client, call({**question, "window": window}))
         except RejectedError as error:
             raise (changes.at_option(error) if settings else error) from None
     show(
@@ -280,7 +283,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
     from seaway.terminal.words import until
 
     figures = [
-        {"name": name.replace("_", " "), "before": body["before"].get(name), "after": after}
+        {"name": SUMS.get(name, name.replace("_", " ")), "before": body["before"].get(name), "after": after}
         for name, after in body["after"].items()
     ]
     columns = (
@@ -293,7 +296,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
         parts += _waits(waits, wide=wide)
     if trace := body.get("trace"):
         parts += _replays(trace, wide=wide)
-    kinds = ("moved", "shrunk", "started", "stopped", *(["waiting"] if waiting else []))
+    kinds = ("stopped", "moved", "shrunk", "started", *(["waiting"] if waiting else []))
     moves = [{"what": what, **job} for what in kinds for job in body.get(what, [])]
     if moves:
         shown = moves if wide else moves[:MOST]
@@ -301,8 +304,8 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
             Column("JOB", lambda each: each["name"]),
             Column("ID", lambda each: each["id"], wide=True),
             Column("WOULD BE", lambda each: each["what"]),
-            Column("FROM", lambda each: _places(each["before"]), cut=True),
-            Column("TO", lambda each: _places(each["after"]), cut=True),
+            Column("FROM", lambda each: _places(each["before"], wide=wide), cut=True),
+            Column("TO", lambda each: _places(each["after"], wide=wide), cut=True),
             Column("STARTS", lambda each: until(each.get("estimated_start")), wide=True),
             Column("REASON", lambda each: each["message"], wide=True),
         )
@@ -339,15 +342,19 @@ def _groups(waits: Body, jobs: str, unknown: str, *, wide: bool) -> list[Rendera
 
     columns = (
         Column(jobs, both("waiting", str), right=True),
-        Column("MEAN WAIT", both("mean_s", _wait), right=True),
+        Column("MEAN WAIT", lambda row: _from_to(*(_mean(row[side]) for side in ("before", "after"))), right=True),
+        Column("KNOWN IN BOTH", lambda row: _compared(row["before"], row["after"]), right=True, drop=3),
+        Column(unknown, both("unknown", str), right=True),
         Column("P50", both("p50_s", _wait), right=True, drop=2),
         Column("P95", both("p95_s", _wait), right=True, drop=1),
-        Column(unknown, both("unknown", str), right=True, drop=3),
         Column("GPU SHARE", both("gpu_share", lambda share: f"{100 * share:.1f}%"), right=True),
     )
     queue = Column("QUEUE", lambda row: f"{'  ' * row['depth']}{row['name']}")
     tenant = Column("TENANT", lambda row: row["name"])
-    tables = ((waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns)))
+    every = Column("", lambda _: "all jobs")
+    tables = [(waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns))]
+    if whole := waits.get("fleet"):
+        tables.insert(0, ([whole], (every, *columns)))
     found: list[RenderableType] = []
     for rows, shown in tables:
         if rows:
@@ -383,6 +390,18 @@ def _wait(value: float | None) -> str:
     return NONE if value is None else seconds(value)
 
 
+def _mean(side: Body) -> str:
+    """Format the mean wait of all jobs; a lower bound if some have no known start."""
+    value = side.get("mean_all_s")
+    return f"≥{_wait(value)}" if value is not None and side["unknown"] else _wait(value)
+
+
+def _compared(before: Body, after: Body) -> str:
+    """Format the mean wait of the jobs with a known start on both sides, and their number."""
+    count = after.get("compared", 0)
+    return f"{_from_to(_wait(before['mean_s']), _wait(after['mean_s']))} of {count}" if count else _wait(None)
+
+
 def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} → {after}"
 
@@ -393,10 +412,19 @@ def _figure(value: float | None) -> str:
     return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
-def _places(places: list[str]) -> str:
-    counts = Counter(places).items()
-    return ", ".join(f"{place} × {count}" if count > 1 else place for place, count in counts) or "–"
+def _places(places: list[str], *, wide: bool) -> str:
+    found = [f"{place} × {count}" if count > 1 else place for place, count in Counter(places).items()]
+    more = 0 if wide else len(found) - MOST_PLACES
+    return f"{', '.join(found[:MOST_PLACES])} +{more}" if more > 0 else ", ".join(found) or "–"
 
+
+SUMS = {
+    "placed": "placed jobs",
+    "waiting": "waiting jobs",
+    "allocation_percent": "GPUs allocated, %",
+    "fragmentation": "fragmentation, 0 to 4, lower is better",
+}
+"""Names of the totals."""
 
 MEASURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("started", "placed", _figure),

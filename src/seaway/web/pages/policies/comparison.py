@@ -68,6 +68,7 @@ class Comparison:
                         "outlined dense options-dense use-chips"
                     )
                     self._button = ui.button(words("Compare"), on_click=self._compare).props("unelevated no-caps")
+            self._progress = ui.label().classes("fine").props("role=status")
             self._fragment = Fragment("versus", words)
         self._show([], [])
 
@@ -90,9 +91,12 @@ class Comparison:
     async def _ask(self, name: str, last: str, *, first: bool) -> list[Outcome]:
         """Return the outcome of a policy, after that of the present policies of the queues in the first replay."""
         try:
-            answer = await self._visit.ask(service.whatif({"policy": name, **({"last": last} if last else {})}))
+            call = service.whatif({"policy": name, **({"last": last} if last else {})})
+            answer = await self._visit.ask_when_compiled(call, self._progress.set_text)
         except SeawayError as error:
             return [Outcome(name, None, why=str(error))]
+        finally:
+            self._progress.set_text("")
         if not answer.trace:
             return [Outcome(name, answer.after, len(answer.moved))]
         present = Outcome(self._visit.words("as the queues are set"), None, replay=answer.trace.before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from seaway.web import words as figures
@@ -12,7 +12,7 @@ from seaway.web.words import Words
 if TYPE_CHECKING:
     from babel.core import Locale
 
-    from seaway.wire.whatif import TraceOut, WhatIfOut
+    from seaway.wire.whatif import MoveOut, TraceOut, WaitChangeOut, WaitsOut, WhatIfOut
 
 MAX_MOVES = 25
 """Maximum number of jobs in the list."""
@@ -23,8 +23,8 @@ MAX_SHIFTS = 10
 
 def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
     """Return the variables of the template ``whatif``."""
-    moves = [
-        {"kind": kind, "job": each}
+    moves = together(
+        (kind, each)
         for kind, listed in (
             ("stops", answer.stopped),
             ("moves", answer.moved),
@@ -33,7 +33,7 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
             ("waits", answer.waiting),
         )
         for each in listed
-    ]
+    )
     waits, trace = answer.waits, answer.trace
     return {
         "answer": answer,
@@ -43,17 +43,31 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
         "groups": list(_groups(answer, words)),
         "trace": {"title": replay_text(trace, words), "rows": list(_measures(trace, words))} if trace else None,
         "shifts": [*waits.earlier_jobs[:MAX_SHIFTS], *waits.later_jobs[:MAX_SHIFTS]] if waits else [],
+        "mean_wait": mean_wait,
         "moves": moves[:MAX_MOVES],
-        "left": max(0, len(moves) - MAX_MOVES),
+        "left": sum(each["count"] for each in moves[MAX_MOVES:]),
     }
+
+
+def together(moves: Iterable[tuple[str, MoveOut]]) -> list[dict[str, Any]]:
+    """Return a row for each job, and one for all tasks of an array with the same kind of move and reason."""
+    rows: dict[Hashable, dict[str, Any]] = {}
+    for kind, job in moves:
+        clusters = frozenset(each.partition("/")[0] for each in job.before), bool(job.after)
+        row = rows.setdefault((kind, job.name, clusters, job.message), {"kind": kind, "job": job, "count": 0})
+        row["count"] += 1
+        for side in ("before", "after"):
+            row.setdefault(side, {}).update(dict.fromkeys(getattr(job, side)))
+    return list(rows.values())
 
 
 def _groups(answer: WhatIfOut, words: Words) -> Iterator[dict[str, Any]]:
     """Yield the tables of waits: of queues and of tenants, on the live fleet and in the replay."""
     if waits := answer.waits:
         share = words("Share of GPUs, next {time}", time=waits.window)
-        titles = {"jobs": words("Waiting"), "unknown": words("Start unknown"), "share": share}
-        yield {"title": words("Waits by queue"), "name": words("Queue"), "rows": waits.queues, **titles}
+        titles = {"jobs": words("Waiting jobs"), "unknown": words("No known start"), "share": share}
+        every = [waits.fleet.model_copy(update={"name": words("All jobs")})] if waits.fleet else []
+        yield {"title": words("Waits by queue"), "name": words("Queue"), "rows": [*every, *waits.queues], **titles}
         yield {"title": words("Waits by tenant"), "name": words("Tenant"), "rows": waits.tenants, **titles}
     if trace := answer.trace:
         titles = {"jobs": words("Jobs"), "unknown": words("Not started"), "share": words("Share of GPUs")}
@@ -82,8 +96,8 @@ def _measures(trace: TraceOut, words: Words) -> Iterator[dict[str, str]]:
         (words("Jobs rejected"), "rejected", figures.count),
         (words("Mean wait"), "queue_wait_mean_s", figures.span),
         (words("Median wait"), "queue_wait_p50_s", figures.span),
-        (words("90 % wait less than"), "queue_wait_p90_s", figures.span),
-        (words("99 % wait less than"), "queue_wait_p99_s", figures.span),
+        (words("90th percentile of the wait"), "queue_wait_p90_s", figures.span),
+        (words("99th percentile of the wait"), "queue_wait_p99_s", figures.span),
         (words("Mean slowdown"), "bounded_slowdown_mean", _tenths),
         (words("GPU cores allocated"), "gpu_allocated_pct", figures.percent),
         (words("Time to the last end"), "makespan_s", figures.span),
@@ -108,10 +122,27 @@ def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
         "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
         for each in (before, after)
     ]
-    yield _tile(words("GPU cores allocated"), *percents)
+    yield _tile(words("GPUs allocated"), *percents)
     shares = ["–" if each.fragmentation is None else f"{each.fragmentation:.2f}" for each in (before, after)]
-    yield _tile(words("Fragmentation"), *shares)
+    if answer.waits and answer.waits.fleet:
+        yield _mean_wait(answer.waits.fleet, words)
+    yield _tile(words("Fragmentation"), *shares) | {"note": words("0 to 4, lower is better")}
+
+
+def _mean_wait(fleet: WaitChangeOut, words: Words) -> dict[str, str]:
+    sides = fleet.before, fleet.after
+    known = all(each.unknown == 0 for each in sides)
+    unknown = " → ".join(dict.fromkeys(figures.count(each.unknown, words.locale) for each in sides))
+    note = words("of all waiting jobs") if known else words("{n} without a known start", n=unknown)
+    return _tile(words("Mean wait"), *(mean_wait(each, words.locale) for each in sides)) | {"note": note}
+
+
+def mean_wait(side: WaitsOut, locale: Locale) -> str:
+    """Format the mean wait of all jobs; a lower bound if some have no known start."""
+    if side.mean_all_s is None:
+        return "–"
+    return f"{'≥ ' if side.unknown else ''}{figures.span(side.mean_all_s, locale)}"
 
 
 def _tile(label: str, before: str, after: str) -> dict[str, str]:
-    return {"label": label, "before": before, "after": after}
+    return {"label": label, "before": before, "after": after, "note": ""}

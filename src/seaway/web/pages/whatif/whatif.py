@@ -45,8 +45,8 @@ async def build(visit: Visit) -> None:
         )
     page = _WhatIf(visit)
     if await page.offer() and (wrong(visit.query, visit.words) or (question := asked(visit.query))):
-        if "last" in question:
-            ui.timer(0, page.ask, once=True)  # a replay takes longer than a page may
+        if question.keys() & {"last", "policy", "replay"}:
+            ui.timer(0, page.ask, once=True)  # a replay and the compilation of a policy take longer than a page may
         else:
             await page.ask()
 
@@ -59,7 +59,9 @@ class _WhatIf:
         self._inputs: dict[str, Any] = {}
         self._typed, self._asked = Latest(visit), Latest(visit)
         self._file: tuple[str, bytes] | None = None
-        with ui.element("section").classes("panel question"):
+        self._answer = Fragment("whatif", words)
+        self._applying = Applying(visit)
+        with ui.element("section").classes("panel question").props("id=question"):
             ui.label(words("What if…")).props("role=heading aria-level=2").classes("panel-title")
             with ui.element("div").classes("question-parts"):
                 self._ask_for_losses(words)
@@ -73,12 +75,11 @@ class _WhatIf:
             with ui.element("div").classes("question-foot"):
                 self._button = ui.button(words("Ask"), icon="science", on_click=self.ask).props("unelevated no-caps")
                 ui.label(words("Questions are answered on a copy of the present fleet and queues. Nothing changes."))
+                self._progress = ui.label().props("role=status")
         for name, each in self._inputs.items():
             each.value = visit.query.get(name, each.value) if not isinstance(each, ui.switch) else name in visit.query
             if isinstance(each, ui.input):
                 each.on("keydown.enter", self.ask)
-        self._answer = Fragment("whatif", words)
-        self._applying = Applying(visit)
 
     async def offer(self) -> bool:
         """Fill in the options: clusters, queues and policies. Return whether all names in the address exist."""
@@ -134,7 +135,7 @@ class _WhatIf:
             if file:
                 gateways = [each.name for each in (await self._visit.ask(fleet.gateways())).gateways]
                 question["trace"] = await asyncio.to_thread(trace_of_file, *file, gateways)
-            answer = await self._visit.ask(service.whatif(question))
+            answer = await self._visit.ask_when_compiled(service.whatif(question), self._progress.set_text)
             if turn.counts():
                 self._show(answer)
                 self._applying.offer(question, answer)
@@ -144,6 +145,7 @@ class _WhatIf:
         finally:
             if turn.counts():
                 self._button.props(remove="loading")
+                self._progress.set_text("")
 
     def _given(self) -> dict[str, str]:
         given: dict[str, str] = {}
