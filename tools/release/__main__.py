@@ -56,7 +56,7 @@ def release(*, dry_run: bool, keep: bool = False, base: str = "") -> int:
 def _check_dependencies(folder: Path, wheel: Path, requirements: Path, sbom: Path) -> bool:
     """Write the hashes and the SBOM of all dependencies; report whether one has a known vulnerability."""
     print("Writing hashes and an SBOM of the dependencies, and searching for vulnerabilities ...")
-    write_requirements(wheel, ROOT / "constraints.txt", requirements)
+    write_requirements(wheel, ROOT, requirements)
     tools = install_tools(ROOT, folder / "tools")
     write_sbom(tools, requirements, sbom)
     vulnerable, skipped = audit(tools, requirements)

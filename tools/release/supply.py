@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ EXTRAS = "gateway,mysql,policy,postgres,s3"
 """Extras of the package in the image."""
 
 REQUIREMENTS = "requirements.txt"
+LOCKS = Path("locks")
+"""Folder of the committed hashes, in a repository."""
+HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 PINNED_IMAGE = re.compile(r"\S+@sha256:[0-9a-f]{64}")
 
 
@@ -21,27 +24,38 @@ class SupplyError(Exception):
     """A part of the supply chain cannot be verified."""
 
 
-def write_requirements(wheel: Path, constraints: Path, file: Path) -> None:
+def write_requirements(wheel: Path, root: Path, file: Path) -> None:
     """Write all dependencies of the wheel with versions and hashes, for this machine's Python and architecture.
 
     Raises
     ------
     SupplyError
-        When a dependency has no hash.
+        When the hash of a dependency is not among the committed ones.
     """
+    constraints = root / "constraints.txt"
+    known = {each for lock in (root / LOCKS).glob("*.txt") for each in HASH.findall(lock.read_text(encoding="utf-8"))}
     command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--dry-run"]
     command += ["--ignore-installed", "--only-binary", ":all:", "-c", str(constraints), "--report", "-"]
     done = subprocess.run([*command, f"{wheel}[{EXTRAS}]"], check=True, capture_output=True, text=True)
-    file.write_text("".join(f"{line}\n" for line in requirement_lines(json.loads(done.stdout))), encoding="utf-8")
+    file.write_text(
+        "".join(f"{line}\n" for line in requirement_lines(json.loads(done.stdout), known)), encoding="utf-8"
+    )
 
 
-def requirement_lines(report: Mapping[str, Any]) -> list[str]:
+def requirement_lines(report: Mapping[str, Any], known: Container[str]) -> list[str]:
     """Return the lines of a requirements file from an installation report of pip.
+
+    Parameters
+    ----------
+    report
+        The report, with the hashes that the index has today.
+    known
+        The hashes of the files that were tested.
 
     Raises
     ------
     SupplyError
-        When a dependency has no hash.
+        When a dependency has another hash, or none.
     """
     lines = []
     for each in report["install"]:
@@ -49,8 +63,8 @@ def requirement_lines(report: Mapping[str, Any]) -> list[str]:
         digest = each["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
         if name == "seaway":
             continue
-        if not digest:
-            raise SupplyError(f"{name} {version} has no hash")
+        if digest not in known:
+            raise SupplyError(f"{name} {version} has no hash of {LOCKS}/: {digest}. Was its file replaced?")
         lines.append(f"{name.lower()}=={version} --hash=sha256:{digest}")
     return sorted(lines)
 
@@ -59,8 +73,7 @@ def install_tools(root: Path, folder: Path) -> Path:
     """Install the tools of this module into a new environment; return its commands."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    tools = root / "tools" / "release" / REQUIREMENTS
-    subprocess.run([*pip, "-c", str(root / "constraints.txt"), "-r", str(tools)], check=True)
+    subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", str(root / LOCKS / "release.txt")], check=True)
     return folder / "bin"
 
 

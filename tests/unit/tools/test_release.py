@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tools.release.archives import build, content_problems, package_files, source_problems, wheel_problems
 from tools.release.readiness import changelog_problems, problems
-from tools.release.supply import SupplyError, image_problems, read_audit, requirement_lines
+from tools.release.supply import (
+    HASH,
+    LOCKS,
+    REQUIREMENTS,
+    SupplyError,
+    image_problems,
+    read_audit,
+    requirement_lines,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = {"seaway/__init__.py", "seaway/cli/main.py"}
@@ -122,11 +133,34 @@ def installed(name: str, **hashes: str) -> dict[str, object]:
 
 
 def test_dependencies_are_written_with_hashes() -> None:
-    """Each dependency of the package has its version and hash, and one without a hash stops the release."""
+    """Each dependency of the package has its version and hash, and a file that was not tested stops the release."""
     report = {"install": [installed("seaway"), installed("PyYAML", sha256="aa"), installed("attrs", sha256="bb")]}
-    assert requirement_lines(report) == ["attrs==1.0 --hash=sha256:bb", "pyyaml==1.0 --hash=sha256:aa"]
-    with pytest.raises(SupplyError, match="has no hash"):
-        requirement_lines({"install": [installed("attrs")]})
+    known = {"aa", "bb"}
+    assert requirement_lines(report, known) == ["attrs==1.0 --hash=sha256:bb", "pyyaml==1.0 --hash=sha256:aa"]
+    for other in (installed("attrs"), installed("attrs", sha256="cc")):
+        with pytest.raises(SupplyError, match=r"attrs 1\.0 has no hash of locks/"):
+            requirement_lines({"install": [other]}, known)
+
+
+def locked(file: Path) -> dict[str, str]:
+    """Read the versions in a file of pins, by normalised name."""
+    text = file.read_text(encoding="utf-8")
+    return {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)}
+
+
+def test_everything_that_is_installed_has_a_hash() -> None:
+    """Each dependency of an extra is in a lock with the version of the pins, and each line of a lock has hashes."""
+    pins, locks = locked(ROOT / "constraints.txt"), {each.stem: locked(each) for each in (ROOT / LOCKS).iterdir()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {"": project["dependencies"], **project["optional-dependencies"]}
+    for extra, needs in extras.items():
+        own = locks["dev"] | locks["learn"] | locks[extra] if extra in ("learn", "ray", "chart") else locks["dev"]
+        names = {canonicalize_name(Requirement(each).name) for each in needs} - {"seaway", "torch"}
+        assert {name for name in names if own.get(name) != pins[name]} == set(), extra
+    assert locks["release"].keys() >= locked(ROOT / "tools" / "release" / REQUIREMENTS).keys()
+    for file in (ROOT / LOCKS).iterdir():
+        for requirement in re.split(r"(?<!\\)\n", file.read_text(encoding="utf-8").strip()):
+            assert HASH.search(requirement), requirement
 
 
 def test_vulnerabilities_and_missing_data_are_reported() -> None:
