@@ -33,8 +33,8 @@ from seaway.application.records import JobRecord, Role
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
-from seaway.domain.reasons import Reason, also
-from seaway.domain.tenancy import DEFAULT
+from seaway.domain.reasons import Reason
+from seaway.domain.tenancy import DEFAULT, unknown_name
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
 from seaway.wire.fields import LINE_PATTERN, Line
 from seaway.wire.job_in import JobBatchIn, JobIn, JobPatch
@@ -262,16 +262,12 @@ async def _require_known(request: Request, query: JobQuery) -> None:
     pipeline, who = pipeline_of(request), caller_of(request)
     if query.queue:
         queues = await pipeline.threads.read(pipeline.plane.store.queues)
-        _require_name("queue", query.queue, [each.name for each in queues if who.may_see(each.tenant)])
+        if query.queue not in (known := {each.name for each in queues if who.may_see(each.tenant)}):
+            raise unknown_name("queue", query.queue, known)
     if query.cluster:
         clusters = await pipeline.threads.read(pipeline.plane.overview.clusters)
-        _require_name("cluster", query.cluster, [each.name for each in clusters])
-
-
-def _require_name(kind: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        there = Reason("available", names=tuple(sorted(known))) if known else Reason("none_here")
-        raise RejectedError(also(Reason("unknown_name", kind=kind, name=name), there), where=kind)
+        if query.cluster not in (known := {each.name for each in clusters}):
+            raise unknown_name("cluster", query.cluster, known)
 
 
 CHUNK = 100

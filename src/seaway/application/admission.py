@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -37,6 +37,7 @@ from seaway.domain.notifications import Notify
 from seaway.domain.queues import Queue, path_of
 from seaway.domain.reasons import Reason, also, either
 from seaway.domain.runtime import secrets_of
+from seaway.domain.tenancy import unknown_name
 from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import (
     MAX_LINKS_NAMED,
@@ -156,11 +157,11 @@ class Admission:
     def _unknown_names(self, spec: JobSpec, names: Names, seen_by: str) -> list[RejectedError]:
         problems = []
         if spec.tenant not in names.tenants:
-            problems.append(_unknown("tenant", spec.tenant, [] if seen_by else list(names.tenants)))
+            problems.append(unknown_name("tenant", spec.tenant, [] if seen_by else list(names.tenants)))
         queue = names.queues.get(spec.queue)
         if queue is None or (seen_by and queue.tenant not in ("", seen_by)):
             seen = [each.name for each in list(names.queues.values()) if not seen_by or each.tenant in ("", seen_by)]
-            problems.append(_unknown("queue", spec.queue, seen))
+            problems.append(unknown_name("queue", spec.queue, seen))
         elif queue.tenant and queue.tenant != spec.tenant:
             problems.append(RejectedError(Reason("queue_of_other_tenant", queue=spec.queue), where="queue"))
         elif lacking := names.lacking(spec.queue):
@@ -179,7 +180,7 @@ class Admission:
             problems += self._beyond_lending(spec, names)
         templates = self._templates.purposes()
         if spec.template not in templates:
-            problems.append(_unknown("template", spec.template, templates))
+            problems.append(unknown_name("template", spec.template, templates))
         problems += self._templates.problems(spec)
         problems += _forbidden_secrets(spec, names)
         problems += _rejected(self._lacking_archive(spec), "workdir")
@@ -202,11 +203,11 @@ class Admission:
             return
         gateway = spec.demand.gateway
         if gateway and gateway not in self._gateways:
-            yield _unknown("gateway", gateway, self._gateways)
+            yield unknown_name("gateway", gateway, self._gateways)
         if clusters := spec.demand.nodes.clusters:
             known = [*(each.name for each in self._empty.clusters), *self._unreported]
             for name in sorted(clusters.difference(known))[:MAX_REPORTED]:
-                yield _unknown("cluster", name, known, where="placement.clusters")
+                yield unknown_name("cluster", name, known, where="placement.clusters")
 
     def _unknown_models(self, spec: JobSpec) -> Iterator[RejectedError]:
         """Yield an error for each field with models of which the fleet has none, once all clusters have reported."""
@@ -458,9 +459,3 @@ def _best_node(node: Node) -> Node:
         for device in node.devices
     )
     return replace(node, ready=True, reason="", devices=devices)
-
-
-def _unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> RejectedError:
-    names = tuple(sorted(known))
-    hint = Reason("available", names=names) if names else Reason("none_visible")
-    return RejectedError(also(Reason("unknown_name", kind=kind, name=name), hint), where=where or kind)

@@ -25,7 +25,7 @@ from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree, policy_text
 from seaway.domain.reasons import Reason, also
 from seaway.domain.reservations import AdvanceReservation
-from seaway.domain.tenancy import DEFAULT, Pool, Tenant
+from seaway.domain.tenancy import DEFAULT, Pool, Tenant, unknown_name
 from seaway.scheduling.policies.registry import PolicyOptions, policy_names, with_options
 from seaway.scheduling.profile import Profile
 
@@ -195,10 +195,10 @@ class Operations:
             if name or field == "policy":
                 require_policy(self._controller.scheduler, name, field)
         require_options(queue, {each.name for each in self._store.queues()})
-        if queue.pool not in {pool.name for pool in self._store.pools()}:
-            raise RejectedError(Reason("unknown_name", kind="pool", name=queue.pool), where="pool")
-        if queue.tenant and queue.tenant not in {tenant.name for tenant in self._store.tenants()}:
-            raise RejectedError(Reason("unknown_name", kind="tenant", name=queue.tenant), where="tenant")
+        if queue.pool not in (pools := {pool.name for pool in self._store.pools()}):
+            raise unknown_name("pool", queue.pool, pools)
+        if queue.tenant and queue.tenant not in (tenants := {tenant.name for tenant in self._store.tenants()}):
+            raise unknown_name("tenant", queue.tenant, tenants)
         self._controller.scheduler.readiness.wait(queue.policy_spec, queue.shadow)
         what = [Reason("of_policy", policy=policy_text(queue.policy_spec)), Reason("of_pool", pool=queue.pool)]
         if queue.shadow:
@@ -348,10 +348,10 @@ class Operations:
         if reservation.ends_ns <= self._clock.now_ns():
             raise RejectedError(Reason("is_past"), where="ends")
         with self._writer.setting_up:
-            for field, known in (("tenant", self._store.tenants()), ("queue", self._store.queues())):
-                name = getattr(reservation, field)
-                if name and name not in {each.name for each in known}:
-                    raise RejectedError(Reason("unknown_name", kind=field, name=name), where=field)
+            for field, rows in (("tenant", self._store.tenants()), ("queue", self._store.queues())):
+                name, known = getattr(reservation, field), {each.name for each in rows}
+                if name and name not in known:
+                    raise unknown_name(field, name, known)
             with self._controller.lock:
                 self._controller.live.advance.require_room(reservation)
             _require_precondition(meant, self._store.reservations(), reservation.name, "reservation")
@@ -499,8 +499,8 @@ def require_options(queue: Queue, queues: Collection[str]) -> None:
     try:
         with_options(queue.policy, queue.policy_options, PolicyOptions())
         mix = queue.policy_options.get("mix", queue.name)
-        if mix not in {queue.name, *queues}:
-            raise RejectedError(Reason("unknown_name", kind="queue", name=mix), where="mix")
+        if mix not in (known := {queue.name, *queues}):
+            raise unknown_name("queue", mix, known, where="mix")
     except RejectedError as error:
         raise RejectedError(error.message, where=f"policy_options.{error.where}") from None
 

@@ -14,13 +14,13 @@ An amount maps names of resources to integers:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI, Device
 from seaway.domain.errors import RejectedError
-from seaway.domain.gpu_models import covers, most_specific
+from seaway.domain.gpu_models import covered, covers, most_specific, unknown_model
 from seaway.domain.job import Demand
 from seaway.domain.numbers import whole_number
 from seaway.domain.placement import DeviceSlice, Placement
@@ -68,6 +68,21 @@ _PARSERS: dict[str, Callable[..., int]] = {
 def model_resource(model: str) -> str:
     """Return the name of the resource that counts the GPUs of a model. Case is ignored."""
     return MODEL_PREFIX + model.casefold()
+
+
+def unknown_models(bounds: Mapping[str, Amounts], products: Collection[str]) -> Iterator[Reason]:
+    """Yield a warning for each name of a model in some quotas that covers no product.
+
+    Parameters
+    ----------
+    bounds
+        Quotas by field, such as ``limit``.
+    """
+    for field, amounts in bounds.items():
+        for name in sorted(amounts):
+            model = name.removeprefix(MODEL_PREFIX)
+            if name == model_resource(model) and not covered([model], products):
+                yield Reason("model_in_quota", field=f"{field}.{name}", why=unknown_model(model, products))
 
 
 @lru_cache(maxsize=1 << 16)  # quotas and products are few

@@ -28,7 +28,7 @@ from seaway.domain.amounts import (
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import NodeRules
 from seaway.domain.reasons import Reason
-from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name
+from seaway.domain.tenancy import DEFAULT, MAX_WEIGHT, require_name, unknown_name
 
 ANY_KEY = "*"
 
@@ -319,7 +319,7 @@ def check_tree(queue: Queue, others: Iterable[Queue]) -> None:
 def _check_parent(queue: Queue, queues: Mapping[str, Queue]) -> None:
     parent = queues.get(queue.parent)
     if parent is None:
-        raise RejectedError(Reason("unknown_name", kind="queue", name=queue.parent), where="parent")
+        raise unknown_name("queue", queue.parent, queues, where="parent")
     above = list(path_of(queue.parent, queues))
     if queue in above:
         way = " in ".join(each.name for each in above[: above.index(queue) + 1])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds, require_models
 from seaway.domain.errors import RejectedError
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Reason, also
 from seaway.domain.units import LARGEST
 
 DEFAULT = "default"
@@ -29,6 +29,23 @@ def require_name(kind: str, name: str, where: str = "name") -> None:
     """
     if not NAME.fullmatch(name):
         raise RejectedError(Reason("name_invalid", kind=kind, name=name, why=Reason("use_name")), where=where)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], where: str | None = None) -> RejectedError:
+    """Return the error of a name that nothing has, with the names that the caller may see.
+
+    Parameters
+    ----------
+    kind
+        Kind of the object, such as ``queue``.
+    where
+        Path of the field; `kind` by default.
+    """
+    names = tuple(sorted(known))
+    hint = Reason("available", names=names) if names else Reason("none_visible")
+    return RejectedError(
+        also(Reason("unknown_name", kind=kind, name=name), hint), where=kind if where is None else where
+    )
 
 
 OBJECT_PATTERN = re.compile(r"[a-z0-9*][-a-z0-9.*]{0,252}")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.state import capacities
 from seaway.domain.amounts import (
-    MODEL_PREFIX,
     NO_AMOUNTS,
     Amounts,
     amount_of,
     bounds_of_all,
-    model_resource,
     resource_text,
+    unknown_models,
 )
-from seaway.domain.gpu_models import covered, unknown_model
 from seaway.domain.queues import Queue, children_of, subtree_guarantee
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Quota, Tenant
@@ -41,7 +39,7 @@ class QuotaWarnings:
             use = self._controller.live.tree.node(queue.name).use
             capacity, products = self._capacity(queue.pool), self._controller.live.fleet.gpu_models()
         return [
-            *_unknown_models(bounds, products),
+            *([] if products is None else unknown_models(bounds, products)),
             *_below_held(label, queue.limit, [use]),
             *self._beyond_pool(label, queue.guarantee, capacity, queue.pool),
             *self._together(queue, capacity),
@@ -63,7 +61,7 @@ class QuotaWarnings:
         with self._controller.lock:
             users = self._controller.live.tree.held_by_users(pool, tenant.name)
             capacity, products = self._capacity(pool), self._controller.live.fleet.gpu_models()
-        yield from _unknown_models(bounds, products)
+        yield from () if products is None else unknown_models(bounds, products)
         yield from _below_held(label, quota.limit, users.values())
         for user, use in sorted(users.items()):
             holder = Reason("user_in_pool", tenant=tenant.name, pool=pool, user=user)
@@ -98,15 +96,6 @@ class QuotaWarnings:
             if name in own and amount > has >= queue.guarantee.get(name, 0):
                 figures = {"guarantee": resource_text(name, amount), "capacity": resource_text(name, has)}
                 yield Reason("guarantees_beyond_pool", pool=queue.pool, **figures)
-
-
-def _unknown_models(bounds: Mapping[str, Amounts], products: frozenset[str] | None) -> Iterator[Reason]:
-    """Yield a warning for each name of a model that no GPU has."""
-    for field, amounts in bounds.items() if products is not None else ():
-        for name in sorted(amounts):
-            model = name.removeprefix(MODEL_PREFIX)
-            if name == model_resource(model) and not covered([model], products or ()):
-                yield Reason("model_in_quota", field=f"{field}.{name}", why=unknown_model(model, products or ()))
 
 
 def _below_held(label: str, limit: Amounts, uses: Collection[Use]) -> Iterator[Reason]:

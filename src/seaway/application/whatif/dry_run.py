@@ -33,6 +33,7 @@ from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
 from seaway.domain.queues import policy_text
 from seaway.domain.reasons import Params
+from seaway.domain.tenancy import unknown_name
 from seaway.scheduling.arrays import Int32, Int64
 from seaway.scheduling.columns import (
     DEVICE_CORE,
@@ -428,9 +429,7 @@ class DryRuns:
             known_job = live.jobs.get(name)
             refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
         if spec.demand.gateway and spec.demand.gateway not in gateways:
-            raise RejectedError(
-                reasons.Reason("unknown_name", kind="gateway", name=spec.demand.gateway), where="gateway"
-            )
+            raise unknown_name("gateway", spec.demand.gateway, gateways)
         job = spec.job(name, clusters)
         return self._free, profile, replace(job, demand=refusals.retained(job.demand))
 

@@ -11,8 +11,8 @@ from typing import Any
 from seaway.application.control.tenancy import Names
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Queue, check_tree
-from seaway.domain.reasons import Reason, also, either
-from seaway.domain.tenancy import DEFAULT, Quota, Tenant
+from seaway.domain.reasons import Reason, either
+from seaway.domain.tenancy import DEFAULT, Quota, Tenant, unknown_name
 
 Fields = Mapping[str, Any]
 """Values of the changed fields of a record, by name."""
@@ -77,7 +77,7 @@ class QueueChanges:
         for at, name in enumerate(self.removed):
             with errors_at(f"remove_queues.{at}"):
                 if name not in queues:
-                    raise _unknown("queue", name, names.queues, where="")
+                    raise unknown_name("queue", name, names.queues, where="")
                 if name == DEFAULT:
                     raise RejectedError(Reason("not_removable", kind="queue", name=name))
                 del queues[name]
@@ -100,9 +100,9 @@ class QueueChanges:
             with errors_at(f"queues.{at}"):
                 queue = after.queues[name]
                 if queue.pool not in after.pools:
-                    raise _unknown("pool", queue.pool, after.pools)
+                    raise unknown_name("pool", queue.pool, after.pools)
                 if queue.tenant and queue.tenant not in after.tenants:
-                    raise _unknown("tenant", queue.tenant, after.tenants)
+                    raise unknown_name("tenant", queue.tenant, after.tenants)
                 check_tree(queue, after.queues.values())
         for at, name in enumerate(self.removed):
             if children := sorted(each.name for each in after.queues.values() if each.parent == name):
@@ -112,7 +112,7 @@ class QueueChanges:
             with errors_at(f"tenants.{at}"):
                 after.tenants[name].require_models()
             for pool in sorted(after.tenants[name].quotas.keys() - after.pools.keys()):
-                raise _unknown("pool", pool, after.pools, where=f"tenants.{at}.quotas.{pool}")
+                raise unknown_name("pool", pool, after.pools, where=f"tenants.{at}.quotas.{pool}")
         for at, each in enumerate(self.moved):
             with errors_at(f"move_jobs.{at}"):
                 _check_move(each, before, after)
@@ -151,22 +151,17 @@ def _changed_tenant(tenant: Tenant, fields: Fields) -> Tenant:
 
 def _check_move(move: MovedJobs, before: Names, after: Names) -> None:
     if move.queue not in before.queues:
-        raise _unknown("queue", move.queue, before.queues)
+        raise unknown_name("queue", move.queue, before.queues)
     if move.tenant and move.tenant not in before.tenants:
-        raise _unknown("tenant", move.tenant, before.tenants)
+        raise unknown_name("tenant", move.tenant, before.tenants)
     if move.to not in after.queues:
-        raise _unknown("queue", move.to, after.queues, where="to")
+        raise unknown_name("queue", move.to, after.queues, where="to")
     if leaves := after.leaves(move.to):
         use = either([repr(each.name) for each in leaves[:3]])
         raise RejectedError(Reason("queue_divides", queue=move.to, use=use), where="to")
     only = after.queues[move.to].tenant
     if only and only not in {move.tenant, before.queues[move.queue].tenant}:
         raise RejectedError(Reason("queue_of_tenant", queue=move.to, tenant=only), where="to")
-
-
-def _unknown(kind: str, name: str, known: Iterable[str], where: str | None = None) -> RejectedError:
-    said = also(Reason("unknown_name", kind=kind, name=name), Reason("available", names=tuple(sorted(known))))
-    return RejectedError(said, where=kind if where is None else where)
 
 
 @contextmanager

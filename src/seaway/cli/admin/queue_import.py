@@ -63,14 +63,11 @@ def import_queues(
 def _warn_of_models(found: Found, products: Sequence[str]) -> None:
     """Warn of models of no GPU, as the server does when a queue is stored."""
     from seaway.cli.errors import warn
-    from seaway.domain.amounts import MODEL_PREFIX
-    from seaway.domain.gpu_models import covered, unknown_model
+    from seaway.domain.amounts import unknown_models
 
     for queue in found.queues:
-        for name in sorted({*queue.guarantee, *queue.limit}):
-            model = name.removeprefix(MODEL_PREFIX)
-            if name.startswith(MODEL_PREFIX) and not covered([model], products):
-                warn(f"queue {queue.name}: {name}: {unknown_model(model, products)}")
+        for why in unknown_models({"guarantee": queue.guarantee, "limit": queue.limit}, products):
+            warn(f"queue {queue.name}: {why}")
 
 
 def _print(found: Found) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from seaway.adapters.kubernetes.templates.manifest import Path, Pin
 from seaway.adapters.kubernetes.templates.placeholders import used
 from seaway.domain.errors import RejectedError
-from seaway.domain.pod_rules import field_problem
+from seaway.domain.pod_rules import field_problem, fields_of
 from seaway.wire.yaml import yaml_documents
 
 KINDS = frozenset(
@@ -66,6 +66,9 @@ _CHOOSES = re.compile(r"(no)?use-.*(uuid|gputype)|vgpu-.*")
 _OF_CLUSTERS = frozenset({"ownerReferences", "finalizers", "generateName"})
 """Metadata fields that change the lifetime or name of objects, also of pods."""
 
+DATA = "data", "binaryData"
+"""Fields of a ConfigMap whose content has no rules."""
+
 _SECRET = re.compile(r"secret|.*SecretRef|secretRef|secretKeyRef")
 _CHOSEN = frozenset({"job_name", "image", "command", "args", "env"})
 """Placeholders with values that the job's user can choose freely."""
@@ -100,7 +103,7 @@ class Rules:
 def violations(manifest: dict[str, Any], rules: Rules) -> Iterator[RejectedError]:
     """Yield all violations in a manifest, with their positions as JSON pointers."""
     yield from _identity(manifest, rules)
-    for path, key, value in _fields(manifest):
+    for path, key, value in fields_of({key: None if key in DATA else value for key, value in manifest.items()}):
         why = field_problem(path, key, value, rules.privileges)
         if why := why or _owned(path, key) or _others(path, key, value):
             yield _error(why, (*path, key))
@@ -153,18 +156,6 @@ def _others(path: Path, key: str, value: object) -> str:
 def _of_secret(path: Path) -> bool:
     """Report whether a path is the name of a secret."""
     return path[-2:-1] == ("imagePullSecrets",) or (bool(path) and _SECRET.fullmatch(str(path[-1])) is not None)
-
-
-def _fields(value: object, path: Path = ()) -> Iterator[tuple[Path, str, Any]]:
-    """Yield all fields, except those in the data of a ConfigMap."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield path, key, each
-            if not (path == () and key in ("data", "binaryData")):
-                yield from _fields(each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            yield from _fields(each, (*path, place))
 
 
 def _error(message: str, path: Path) -> RejectedError:
