@@ -9,7 +9,11 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from fastapi.responses import PlainTextResponse
+from starlette.types import Message
 
+import seaway.api.http.guard as guard_module
+from seaway.api.http.replies import BytesInFlight
 from seaway.learning.policies.file import LARGEST_FILE
 from tests.unit.api.rig import JOB, Rig, make_rig
 
@@ -219,3 +223,34 @@ async def test_first_requests_for_the_description_share_one(monkeypatch: pytest.
         answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(8)))
     assert {answer.text for answer in answers} == {'{"openapi":"3.1.0"}'}
     assert len(written) == 1
+
+
+async def test_unread_bytes_of_all_large_responses_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large body of any kind goes out in pieces and counts until it is read. More are refused, then sent."""
+    monkeypatch.setattr(guard_module, "BytesInFlight", lambda: BytesInFlight(most=150_000, of_caller=150_000))
+    rig = make_rig()
+    rig.app.add_route("/log", lambda _: PlainTextResponse("x" * 100_000))
+    sizes: list[int] = []
+    blocked, reads = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sizes.append(len(message.get("body", b"")))
+        blocked.set()
+        await reads.wait()
+
+    scope = {"type": "http", "method": "GET", "path": "/log", "query_string": b"", "headers": [], "scheme": "http"}
+    slow = asyncio.create_task(rig.app(scope, receive, send))
+    await blocked.wait()
+    async with rig.client() as client:
+        answer = await client.get("/log")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        assert "too many bytes of earlier answers are not read yet" in answer.text
+        assert (await client.get("/api/v1/me")).status_code == 200
+        reads.set()
+        await slow
+        assert sizes == [0, 65_536, 34_464]
+        assert (await client.get("/log")).text == "x" * 100_000
+        assert (await client.head("/log")).status_code == 200

@@ -13,12 +13,12 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from seaway.api.http.meter import Meter
 from seaway.api.http.pipeline import CALLER, CHANGING, HEADERS, INSIDE, OPERATION, Call, RequestPipeline
-from seaway.api.http.replies import IN_FLIGHT, BadRequestError, BytesInFlight, answer
+from seaway.api.http.replies import PIECE, BadRequestError, BytesInFlight, answer
 from seaway.api.http.routes import PREFIX
 from seaway.api.http.sockets import SOCKET, SWITCHED, as_request
 from seaway.application.access import is_loopback
 from seaway.application.records import PART_BYTES, Role
-from seaway.domain.errors import ForbiddenError, SeawayError, UnknownError
+from seaway.domain.errors import ForbiddenError, SeawayError, UnavailableError, UnknownError
 from seaway.domain.reasons import Reason
 from seaway.learning.policies.file import LARGEST_FILE
 
@@ -101,7 +101,6 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope[IN_FLIGHT] = lambda size: self._in_flight.sending(CALLER.get(), size)
         began, api = perf_counter(), scope.get("app")
         status = 0
 
@@ -114,7 +113,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._pass(scope, self._limited(scope, receive), sending)
+            await self._pass(scope, self._limited(scope, receive), self._in_pieces(scope, receive, sending))
         except Exception as error:  # the client gets a response to every error
             if isinstance(error, ClientDisconnected):  # the client left before the end of its response
                 self._note_left(scope["path"])
@@ -132,6 +131,38 @@ class Guard:
         else:
             tally = self._meter.queries if scope.get(INSIDE) else self._meter.requests
             tally.count(scope.get(OPERATION, OTHER), status, seconds)
+
+    def _in_pieces(self, scope: Scope, receive: Receive, send: Send) -> Send:
+        """Count large bodies while they are sent, in pieces, as the client reads them.
+
+        The start of such a response waits for its body. With too many unread bytes, an error replaces both.
+        """
+        held: Message = {}
+        refused = False
+
+        async def sending(message: Message) -> None:
+            nonlocal held, refused
+            if refused:
+                return
+            if message["type"] == "http.response.start" and _announces_large(message):
+                held = message
+                return
+            if not held:
+                await send(message)
+                return
+            start, held = held, {}
+            body, follows = memoryview(message.get("body", b"")), message.get("more_body", False)
+            try:
+                with self._in_flight.sending(_caller(scope), 0 if follows else len(body)):
+                    await send(start)
+                    for at in range(0, len(body) or 1, PIECE):
+                        more = follows or at + PIECE < len(body)
+                        await send({**message, "body": bytes(body[at : at + PIECE]), "more_body": more})
+            except UnavailableError as error:
+                refused = True
+                await answer(error, scope["path"])(scope, receive, send)
+
+        return sending
 
     def _note_left(self, path: str) -> None:
         """Count a client that left, and log the number at most once a minute."""
@@ -218,6 +249,17 @@ def _closing_headers(scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
     headers = scope.get(HEADERS, {})
     announced = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     return [(b"connection", b"close")] if status >= 400 and announced and not scope.get(WHOLE) else []
+
+
+def _announces_large(start: Message) -> bool:
+    """Report whether a response has a known length of more than one piece."""
+    length = next((value for name, value in start["headers"] if name.lower() == b"content-length"), b"0")
+    return int(length) > PIECE
+
+
+def _caller(scope: Scope) -> str:
+    """Return the name under which the unread bytes of a request count: of its token, or of its address."""
+    return CALLER.get() or str((scope.get("client") or [""])[0])
 
 
 def _is_local(scope: Scope) -> bool:

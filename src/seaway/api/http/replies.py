@@ -6,7 +6,7 @@ import logging
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import orjson
@@ -16,7 +16,6 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
-from starlette.types import Receive, Scope, Send
 
 from seaway.application.records import JobRecord
 from seaway.application.views import StandbyView
@@ -110,32 +109,10 @@ class BytesInFlight:
                 del self._callers[caller]
 
 
-IN_FLIGHT = "seaway.in_flight"
-"""Key in a request's scope: function that counts a large body while it is sent."""
-
-
 class Reply(Response):
-    """Response with encoded JSON or without a body. Large bodies are sent in pieces, as the client reads them."""
+    """Response with encoded JSON or without a body."""
 
     media_type = "application/json"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response.
-
-        Raises
-        ------
-        UnavailableError
-            If too many bytes are in flight.
-        """
-        body = memoryview(self.body)
-        if len(body) <= PIECE:
-            await super().__call__(scope, receive, send)
-            return
-        with scope[IN_FLIGHT](len(body)) if IN_FLIGHT in scope else nullcontext():
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            for at in range(0, len(body), PIECE):
-                more = at + PIECE < len(body)
-                await send({"type": "http.response.body", "body": bytes(body[at : at + PIECE]), "more_body": more})
 
 
 Row = TypeVar("Row")
