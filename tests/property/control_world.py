@@ -14,6 +14,7 @@ import numpy as np
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Faults, Options
 from seaway.application.changes import Change, Outcome
+from seaway.application.control.scheduler.waiting_reasons import STAYS_S, meaning
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
 from seaway.application.records import Attempt, Event, JobRecord
@@ -25,6 +26,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.queues import Backfill, Preemption, Queue, Reclaim, path_of
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.scaling import Metric
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.allocations import allocate
@@ -371,6 +373,10 @@ class World:
 
         self._try(act)
 
+    def reserve(self, reservation: AdvanceReservation) -> None:
+        """Reserve capacity from a time on."""
+        self._try(lambda: self.plane.operations.put_reservation(reservation, "ada"))
+
     def _try(self, act: Callable[[], object], *, lets_crash: bool = False) -> None:
         try:
             act()
@@ -383,6 +389,31 @@ class World:
                 raise
 
     # Invariants.
+
+    def check_reasons(self) -> Iterator[str]:
+        """Check that all answers about a job have the same reason; yield the codes of those of waiting jobs."""
+        if not self.store.database.available or not self.plane.controller.loaded:
+            return
+        overview = self.plane.overview
+        rows = [row for row in self.store._rows(JobRecord) if row.state is not JobState.DELETED]  # noqa: SLF001
+        in_queues = {each.job.id: overview.reason(each.job, remedies=False) for each in overview.waiting()}
+        for row, listed in zip(rows, overview.present(rows), strict=True):
+            explained = overview.reason(row)
+            assert explained.why == listed.reason, row
+            assert str(explained.why) in explained.message
+            if row.id in in_queues and in_queues[row.id].job.version == row.version:  # the loop has seen the change
+                assert in_queues[row.id].why == listed.reason, (in_queues[row.id].why, listed.reason)
+                assert in_queues[row.id].code == explained.code
+            if row.state.waits:
+                yield explained.code
+
+    def check_stored_reasons(self) -> None:
+        """Check that jobs that wait since some time have an event with the meaning of their present reason."""
+        reasons, waiting = self.plane.controller.scheduler.reasons, self.plane.controller.live.waiting
+        for row in self.store._rows(JobRecord):  # noqa: SLF001
+            entry, since_s = waiting.get(row.id), (self.clock.now_ns() - row.changed_ns) / 1e9
+            if row.state is JobState.QUEUED and entry and waiting.is_aside(entry) and since_s > STAYS_S:
+                assert meaning(row.reason) == meaning(reasons.of(row).stored), (row.reason, reasons.of(row).stored)
 
     def check(self) -> None:
         """Check all invariants after a step."""

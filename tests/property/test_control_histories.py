@@ -16,6 +16,7 @@ from seaway.application.changes import Change
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_spec import Standby, StandbyMode
 from seaway.domain.network import NO_NEED, NetworkNeed
+from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.scaling import Metric, Trigger
 from tests.property.control_world import BOUNDS, ELASTIC_SERVICE, CrashError, World
 
@@ -186,6 +187,31 @@ def test_both_copies_of_an_elastic_service_keep_their_minimum_in_their_clusters(
     events = Counter(each.kind for each in world.store.events(0, 10_000))
     assert events["resized"]
     assert events["failover"]
+
+
+def test_each_answer_about_a_job_has_the_same_reason() -> None:
+    """Lists, the head of a job, explanations and the page of its queue agree at every step, and stored reasons follow.
+
+    Queues have limits, order and preemption; nodes are cordoned, clusters are lost, and some capacity is reserved.
+    """
+    codes = Counter[str]()
+    for seed in (1, 4, 7):
+        random = Random(seed)
+        world = World(make_faults(seed, outages=True) if seed % 2 else NO_FAULTS, reserve=bool(seed % 3))
+        world.cuts = True
+        for kind in range(8):
+            world.submit(2, kind, expected_duration_s=60, queue=random.choice(["default", "west", "spread"]))
+        for at in range(50):
+            if at % 15 == 5:
+                begin_ns, holder = world.clock.now_ns() + 20 * NS, random.choice(["", "other"])
+                period = begin_ns, begin_ns + 60 * NS
+                world.reserve(AdvanceReservation(f"r{at}", *period, holder, clusters=frozenset({"beta"})))
+            live_through(world, draw(random, outages=True))
+            codes.update(world.check_reasons())
+        world.advance(30)
+        world.check_stored_reasons()
+    kinds = {"backoff", "queue_limit", "user_quota", "no_node_fits", "reserved", "behind_earlier_jobs"}
+    assert kinds <= {*codes}, codes
 
 
 TRIGGERS = (

@@ -27,9 +27,11 @@ from seaway.api.http.replies import (
 )
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.fleet.costs import Cost, Costs
+from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
 from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord, Role
+from seaway.application.views import Sees
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
@@ -239,9 +241,8 @@ async def list_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Re
     pipeline = pipeline_of(request)
     now_ns = pipeline.plane.clock.now_ns()
     wanted = query.filter(tenant_asked(caller_of(request), query.tenant), now_ns)
-    store, costs = pipeline.plane.store, pipeline.plane.overview.costs
     run = pipeline.threads.heavy if wanted.sort in RANKED else pipeline.threads.read
-    page = await run(_page, store, costs, query, wanted)
+    page = await run(_page, pipeline.plane.store, pipeline.plane.overview, query, wanted, caller_of(request).may_see)
     if page.startswith(NO_JOBS):
         await _require_known(request, query)
     return Reply(page)
@@ -274,7 +275,7 @@ CHUNK = 100
 """Rows that are read from the store at once. A page of large jobs ends before its limit, and needs no more of them."""
 
 
-def _page(store: Store, costs: Costs, query: JobQuery, wanted: JobFilter) -> bytes:
+def _page(store: Store, overview: Overview, query: JobQuery, wanted: JobFilter, sees: Sees) -> bytes:
     """Encode a page of jobs."""
 
     def following(row: _Listed, count: int) -> str:
@@ -288,7 +289,7 @@ def _page(store: Store, costs: Costs, query: JobQuery, wanted: JobFilter) -> byt
             shown["cost"] = cost_fields(row.cost)
         return shown
 
-    rows = _listed(store, costs, wanted, query.limit, priced=query.gpu_hours or query.cost)
+    rows = _listed(store, overview, wanted, query.limit, sees, priced=query.gpu_hours or query.cost)
     return encoded_page("jobs", rows, fields, following, query.limit)
 
 
@@ -301,12 +302,14 @@ class _Listed:
     cost: Cost | None
 
 
-def _listed(store: Store, costs: Costs, wanted: JobFilter, limit: int, *, priced: bool) -> Iterator[_Listed]:
+def _listed(
+    store: Store, overview: Overview, wanted: JobFilter, limit: int, sees: Sees, *, priced: bool
+) -> Iterator[_Listed]:
     """Yield the jobs of a page, and read them in chunks."""
-    for rows in _chunks(store, costs, wanted, limit):
+    for rows in _chunks(store, overview.costs, wanted, limit):
         counts = store.task_counts([row.id for row in rows if row.is_array])
-        cost_of = costs.of_jobs([row.id for row in rows]) if priced else {}
-        for row in rows:
+        cost_of = overview.costs.of_jobs([row.id for row in rows]) if priced else {}
+        for row in overview.present(rows, sees):
             yield _Listed(row, counts.get(row.id), cost_of.get(row.id))
 
 
@@ -352,7 +355,8 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
     fields = partial(job_fields, parameters=caller_of(request).reads_job_content)
 
     def page() -> bytes:
-        rows = tasks_of(pipeline.plane.store, found, states, after, query.limit)
+        stored = tasks_of(pipeline.plane.store, found, states, after, query.limit)
+        rows = list(pipeline.plane.overview.present(stored, caller_of(request).may_see))
         return encoded_page("jobs", rows, fields, lambda row, _: page_token(row.id), query.limit)
 
     return Reply(await pipeline.threads.read(page))
@@ -407,18 +411,23 @@ async def delete_saved_filter(request: Request, name: FilterName) -> Response:
 @operation(routes, "GET", "/jobs/{job}", Role.VIEWER, {200: JobOut, 304: None}, errors=(404,), headers=(IF_NONE_MATCH,))
 async def get_job(request: Request, job: JobRef) -> Response:
     """Return a job."""
-    found = await find(request, job)
-    pipeline = pipeline_of(request)
+    stored, pipeline = await find(request, job), pipeline_of(request)
+    found = await pipeline.threads.read(_present, pipeline.plane.overview, stored, caller_of(request).may_see)
     reply = partial(job_reply, found, content=caller_of(request).reads_job_content)
     if found.spec.standby:  # what it shows of the standby can change without a new version
         return reply(standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
-    if is_known(request, found):
+    lasts = not (found.state.waits or found.spec.elastic)  # its reason cannot change without a new version
+    if lasts and is_known(request, found):
         return Response(status_code=304, headers={"etag": tag(found)})
     if found.is_array:
         return reply(counts=await pipeline_of(request).threads.read(_counts, request, found))
     if not (found.state.placed and (found.spec.ports or found.spec.restarts)):
         return reply()
     return reply(workloads=await pipeline.threads.read(pipeline.plane.overview.workloads, found))
+
+
+def _present(overview: Overview, job: JobRecord, sees: Sees) -> JobRecord:
+    return next(overview.present([job], sees))
 
 
 MAX_WORKFLOW = 200
@@ -430,8 +439,13 @@ async def get_workflow(request: Request, job: JobRef) -> Response:
     """Return a job with its predecessors and followers, and theirs, at most 200 jobs."""
     pipeline, found = pipeline_of(request), await find(request, job)
     tenant = caller_of(request).tenant
-    jobs, more = await pipeline.threads.read(workflow, pipeline.plane.store, found, tenant, MAX_WORKFLOW)
-    return json_reply({"jobs": [job_fields(each) for each in jobs], "more": more})
+    sees, overview = caller_of(request).may_see, pipeline.plane.overview
+
+    def look() -> dict[str, Any]:
+        jobs, more = workflow(pipeline.plane.store, found, tenant, MAX_WORKFLOW)
+        return {"jobs": [job_fields(each) for each in overview.present(jobs, sees)], "more": more}
+
+    return json_reply(await pipeline.threads.read(look))
 
 
 def _counts(request: Request, array: JobRecord) -> Mapping[JobState, int]:

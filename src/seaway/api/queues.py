@@ -159,7 +159,7 @@ async def get_priority(request: Request, job: JobRef) -> Response:
         factors = overview.factors(found)
         if who.tenant:
             factors = [replace(each, ahead=()) for each in factors]
-        return priority_fields(found, factors, overview.reason(found).estimated_start_ns)
+        return priority_fields(found, factors, overview.reason(found, remedies=False).estimated_start_ns)
 
     return json_reply(await pipeline.threads.read(look))
 
@@ -194,12 +194,13 @@ async def _waiting_page(request: Request, queue: str, tenant: str, after: str, l
     pipeline = pipeline_of(request)
     if queue:
         await named(request, "queue", pipeline.plane.store.queues, queue, lambda row: row.tenant)
-    first, overview = number_after(after), pipeline.plane.overview
+    first, overview, sees = number_after(after), pipeline.plane.overview, caller_of(request).may_see
 
     def page() -> dict[str, Any]:
         rows = overview.waiting(queue, tenant)
+        shown = rows[first : first + limit]
         return {
-            "jobs": [waiting_fields(row, overview.reason(row.job)) for row in rows[first : first + limit]],
+            "jobs": [waiting_fields(row, overview.reason(row.job, sees, remedies=False)) for row in shown],
             "total": len(rows),
             "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
         }

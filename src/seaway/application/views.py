@@ -423,6 +423,8 @@ class Reason:
         Reason for the end of the last attempt of a waiting job; empty without one.
     room_from
         Running jobs that shrink or end for a waiting job.
+    why
+        The reason, one clause, as lists show it.
     """
 
     job: JobRecord
@@ -440,6 +442,7 @@ class Reason:
     decided_ns: int | None = None
     end_reason: str = ""
     room_from: tuple[RoomMaker, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

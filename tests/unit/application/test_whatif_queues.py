@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control.scheduler.scheduler import DELAYS
+from seaway.application.control.scheduler.waiting_reasons import DELAYS
 from seaway.application.whatif.place import OVERTAKES
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges

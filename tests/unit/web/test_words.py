@@ -15,7 +15,7 @@ from babel.messages.pofile import read_po
 from jinja2 import nodes
 
 from seaway.api.http.replies import answer
-from seaway.application.control.scheduler.scheduler import DELAYS, NO_PLACE
+from seaway.application.control.scheduler.waiting_reasons import DELAYS, NO_PLACE
 from seaway.application.policies import CHOOSES_CLUSTERS
 from seaway.application.transitions import ACCEPTED, TAKEN_IN
 from seaway.client.connection import error_of

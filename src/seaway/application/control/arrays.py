@@ -123,6 +123,11 @@ class Arrays:
         """Report whether a task may be in the queue."""
         return task.id in self._tasks[task.array].granted
 
+    def first_queued(self, array_id: str) -> JobRecord | None:
+        """Return the first task of an array in its queue; None for none."""
+        tasks = self._tasks[array_id] if array_id in self._tasks else _Tasks()
+        return tasks.live.get(min(tasks.queued)) if tasks.queued else None
+
     def release(self, task: JobRecord) -> None:
         """Return the grant of a task of which nothing runs, and that does not wait."""
         tasks = self._tasks[task.array]

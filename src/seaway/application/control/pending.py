@@ -354,6 +354,19 @@ class Waiting:
             return False
         return entry.record.id in self or first[2].lane != entry.lane or first[0] < entry.order
 
+    def leads(self, entry: Entry) -> bool:
+        """Report whether no other job of a queue goes before a waiting job."""
+        lane = next(iter(self._in_order(entry.queue)), None)
+        first = lane.jobs.first(self._waits) if lane else None
+        return first is None or first[2] is entry
+
+    def is_aside(self, entry: Entry) -> bool:
+        """Report whether a job is not tried now."""
+        lane = self._lane(entry.lane)
+        if lane is None or self._is_refused(lane, entry.kind):
+            return True
+        return entry.kind in lane.limited or lane.name not in self._order
+
     def first_alike(self, entry: Entry) -> Entry | None:
         """Return the first job of a job's kind and tenant; None if none waits."""
         lane = self._lane(entry.lane)
@@ -379,7 +392,7 @@ class Waiting:
                 continue
             alike = waits.lane, waits.kind
             if alike not in aside:
-                aside[alike] = self._is_aside(waits)
+                aside[alike] = self.is_aside(waits)
             if aside[alike]:
                 tried.append(waits)
             else:
@@ -772,13 +785,6 @@ class Waiting:
 
     def _all_lanes(self) -> list[_Lane]:
         return [lane for tenants in self._lanes.values() for lane in tenants.values()]
-
-    def _is_aside(self, entry: Entry) -> bool:
-        """Report whether a job is not tried now."""
-        lane = self._lane(entry.lane)
-        if lane is None or self._is_refused(lane, entry.kind):
-            return True
-        return entry.kind in lane.limited or lane.name not in self._order
 
     def _is_refused(self, lane: _Lane, kind: Kind) -> bool:
         return kind in self._refused or kind in lane.refused

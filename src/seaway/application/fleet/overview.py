@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -64,6 +65,9 @@ from seaway.scheduling.policies.registry import BUILT_IN, policy_names
 
 MAX_LINES = 10_000
 """Maximum number of lines of a log in one answer, and of searched lines."""
+
+MAX_PRESENT_NS = 500_000_000
+"""Time for the present reasons of a list, nanoseconds."""
 
 UNNAMED = "0" * ids.LENGTH
 """Placeholder for the ID of a job in a dry run."""
@@ -336,10 +340,29 @@ class Overview:
         documents = [document for each in made for document in self._backend(each.cluster).manifests(each.shown())]
         return replace(trial, manifests=tuple(documents))
 
-    def reason(self, job: JobRecord, sees: Sees = lambda _: True) -> Reason:
-        """Explain the state of a job. Other jobs of tenants that `sees` reports are named."""
+    def present(self, jobs: Iterable[JobRecord], sees: Sees = lambda _: True) -> Iterator[JobRecord]:
+        """Yield stored jobs with their present reasons, as `reason` has them, instead of those of their last change.
+
+        Other jobs of tenants that `sees` reports are named. After `MAX_PRESENT_NS`, the rest has its stored reasons.
+        """
+        until_ns = self._live.clock.monotonic_ns() + MAX_PRESENT_NS
+        for job in jobs:
+            reason = job.reason
+            if (job.state.waits or job.state.placed) and self._live.clock.monotonic_ns() < until_ns:
+                with suppress(UnavailableError):  # the state is being read again
+                    reason = self._tries.text(job, sees=sees)
+            yield job if reason is job.reason else replace(job, reason=reason)
+
+    def reason(self, job: JobRecord, sees: Sees = lambda _: True, *, remedies: bool = True) -> Reason:
+        """Explain the state of a job. Other jobs of tenants that `sees` reports are named.
+
+        Parameters
+        ----------
+        remedies
+            Whether to try changes that would admit a job, which takes several times as long.
+        """
         attempts = self._store.attempts(job.id) if job.attempt else []
-        reason = self._tries.reason(job, attempts[-1] if attempts else None, sees)
+        reason = self._tries.reason(job, attempts[-1] if attempts else None, sees, remedies=remedies)
         if not reason.position:
             return reason
         planned = self._controller.forecast.plan().get(job.id)

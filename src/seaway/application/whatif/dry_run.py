@@ -6,24 +6,24 @@ import threading
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.scheduler.preemptor import Preview, preview_text, room_text
-from seaway.application.control.scheduler.reservations import Reservation
-from seaway.application.control.scheduler.scheduler import DELAYS
+from seaway.application.control.scheduler.preemptor import Preview, preview_text
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
+from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, closed, usable
 from seaway.domain import reasons
-from seaway.domain.amounts import figure_text, held_amounts, requested_amounts, resource_text
+from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, ResourceRequest
@@ -31,7 +31,6 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Link
 from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
-from seaway.domain.queues import policy_text
 from seaway.domain.reasons import Params
 from seaway.domain.tenancy import unknown_name
 from seaway.scheduling.arrays import Int32, Int64
@@ -52,7 +51,7 @@ from seaway.scheduling.columns import (
     NODE_MEMORY_FREE,
 )
 from seaway.scheduling.engine import trial_placements
-from seaway.scheduling.explain import MAX_CANDIDATES, Keeper, explain, remedies, summary, verified
+from seaway.scheduling.explain import MAX_CANDIDATES, Keeper, explain, remedies, remedies_text, summary, verified
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.model_shares import without_models
@@ -65,7 +64,7 @@ from seaway.scheduling.snapshot.snapshot import Snapshot
 
 _MORE = {
     "delays_earlier_jobs": reasons.Reason("but", what=DELAYS),
-    "behind_earlier_jobs": reasons.Reason("but", what=reasons.Reason("no_backfill")),
+    "behind_earlier_jobs": reasons.Reason("but", what=BEHIND),
     "to_be_decided": reasons.Reason("to_be_decided"),
 }
 """Ends of the reasons of jobs that fit, by code."""
@@ -79,18 +78,69 @@ MAX_ROOM = 10_000
 AVOIDED = "avoid_uuids"
 """Field of a demand with the devices to avoid."""
 
-_LIMIT_CODES = {"queue": "queue_limit", "user": "user_quota", "tenant": "tenant_quota", "pool": "lending_limit"}
-"""Code of the reason by a name of what has the limit; the first that applies counts."""
-
 ORDER_CACHE_NS = 2_000_000_000
 """Maximum age of the queue order used for positions, nanoseconds."""
-
 
 EXPLANATIONS_CACHE_NS = 10_000_000_000
 """Maximum age of explanations, nanoseconds."""
 
-_Answer = tuple[str, Params, str]
-"""Code, parameters and text of a reason."""
+LISTED_FACTOR = 20
+"""Lists show explanations of an earlier fleet that are at most this many times as old as all of them took to make."""
+
+MAX_LISTED_NS = 5_000_000_000
+"""Maximum age of these, nanoseconds."""
+
+MAX_KNOWN = 4096
+"""Maximum number of cached explanations."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Cached explanation of waiting jobs.
+
+    Attributes
+    ----------
+    short
+        Shortage of replicas that are needed together; empty for none.
+    tried
+        Whether remedies were tried.
+    state
+        State of the fleet.
+    made_ns, took_ns
+        Time at which it was made, and how long that took.
+    """
+
+    explanation: Explanation
+    short: str
+    tried: bool
+    state: tuple[int, int, int]
+    made_ns: int
+    took_ns: int
+
+
+class _Present(NamedTuple):
+    """Present reason of a waiting job.
+
+    Attributes
+    ----------
+    text
+        One clause, which lists show.
+    room_from
+        Jobs that make room for it.
+    """
+
+    code: str
+    params: Params
+    text: str
+    explanation: Explanation | None
+    room_from: tuple[RoomMaker, ...]
+
+    @property
+    def message(self) -> str:
+        """The reason as a sentence on the job, with the first change that would admit it."""
+        said = self.text if self.text.startswith("waits") else reasons.Reason("waits", why=self.text)
+        found = self.explanation.remedies[:1] if self.explanation else ()
+        return reasons.also(said, remedies_text(found)) if found else said
 
 
 class DryRuns:
@@ -98,9 +148,8 @@ class DryRuns:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        self._copy: tuple[object, Snapshot, Snapshot] | None = None  # without and with reservations
-        self._known: dict[Hashable, tuple[Explanation, bool]] = {}  # of waiting jobs, and whether remedies were tried
-        self._known_ns = 0
+        self._copy: tuple[tuple[int, int, int], Snapshot, Snapshot] | None = None  # without and with reservations
+        self._known: dict[Hashable, _Known] = {}  # of waiting jobs
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
@@ -229,45 +278,104 @@ class DryRuns:
             hit = next(iter(exhausted.values()))
         return () if hit else placements, hit
 
-    def reason(self, job: JobRecord, attempt: Attempt | None, sees: Sees = lambda _: True) -> Reason:
+    def reason(
+        self, job: JobRecord, attempt: Attempt | None, sees: Sees = lambda _: True, *, remedies: bool = True
+    ) -> Reason:
         """Explain the state of a job; `attempt` is its latest. Jobs of tenants that `sees` reports are named."""
+        found = self._reason(job, attempt, sees, remedies=remedies)
         if attempt is None:
-            return self._reason(job, attempt, sees)
-        end_reason = attempt.reason if job.state.waits else ""
-        return replace(self._reason(job, attempt, sees), decided_ns=attempt.created_ns, end_reason=end_reason)
+            return found
+        return replace(found, decided_ns=attempt.created_ns, end_reason=attempt.reason if job.state.waits else "")
 
-    def _reason(self, job: JobRecord, attempt: Attempt | None, sees: Sees) -> Reason:
-        placements = attempt.placements if attempt and job.state.placed else ()
+    def _reason(self, job: JobRecord, attempt: Attempt | None, sees: Sees, *, remedies: bool) -> Reason:
         because = attempt.why if attempt else ""
-        if job.state.final or not (job.state.waits or job.state.placed):
-            return Reason(job, _in_state(job), 0, 0, placements, because, None, "finished")
-        explanation, short = None, ""
-        if not (unready := self._controller.scheduler.unready(job.spec.queue)):
+        if job.state.waits:
+            present, ahead = self._present(job, sees, remedies=remedies), self._ahead(job)
+            return Reason(
+                job,
+                present.message,
+                ahead + 1,
+                ahead,
+                (),
+                because,
+                present.explanation,
+                present.code,
+                present.params,
+                room_from=present.room_from,
+                why=present.text,
+            )
+        why = self.text(job, attempt)
+        said = reasons.Reason("in_state", state=job.state.value, why=why)
+        if not job.state.placed:
+            return Reason(job, said, 0, 0, (), because, None, "finished", why=why)
+        explanation = None
+        if not self._controller.scheduler.unready(job.spec.queue):
             with self._copying:
-                own = job.state.waits and not any(self._behind(job))  # nothing else admits a job that waits for others
-                explanation = self._as_it_came(job, self._explained(job, with_remedies=own))
-                if explanation and not own:  # an equal job may have had some
-                    explanation = replace(explanation, remedies=())
-                if job.state.waits and explanation and explanation.fits:
-                    _, profile, seen = self._stage(job.spec, job.id)
-                    usable = self._usable(seen, job.spec, job.submitted_by)
-                    with self._controller.lock:
-                        has_place = self._controller.scheduler.reservations.of(job.id) is not None
-                    short = self._shortage(usable, seen, profile, names_others=not has_place)
-        if job.state.placed:
-            with self._controller.lock:
-                grows = self._controller.scheduler.resizer.waits(job, attempt) if attempt else ""
-            placed = reasons.also(_in_state(job), grows)
-            return Reason(job, placed, 0, 0, placements, because, explanation, "placed")
-        ahead = self._ahead(job)
-        if unready:
-            policy = policy_text(self._controller.scheduler.policy_of(job.spec.queue))
-            said: str = reasons.Reason("waits", why=unready)
-            return Reason(job, said, ahead + 1, ahead, (), because, None, "policy_not_ready", {"policy": policy})
+                explanation = self._explained_placed(job)
+        placements = attempt.placements if attempt else ()
+        return Reason(job, said, 0, 0, placements, because, explanation, "placed", why=why)
+
+    def text(self, job: JobRecord, attempt: Attempt | None = None, sees: Sees = lambda _: True) -> str:
+        """Return the present reason of a job, one clause: the same in lists, its head, explanations and queues.
+
+        Explanations that it needs may be some seconds old while the fleet is busy.
+
+        Raises
+        ------
+        UnavailableError
+            While the state is being reloaded.
+        """
+        if job.state.waits:
+            return self._present(job, sees, listed=True).text
+        if not job.state.placed:
+            return job.reason
         with self._controller.lock:
-            makers = [each.shown_to(sees) for each in self._controller.scheduler.preemptor.room_for(job.id)]
-        code, params, said = self._room_made(job, makers) or self._why_waiting(job, explanation, short)
-        return Reason(job, said, ahead + 1, ahead, (), because, explanation, code, params, room_from=tuple(makers))
+            found = self._controller.live.attempts.get((job.id, job.attempt)) or attempt
+            grows = self._controller.scheduler.resizer.waits(job, found) if found else ""
+        return reasons.also(job.reason, grows)
+
+    def _present(self, job: JobRecord, sees: Sees, *, remedies: bool = False, listed: bool = False) -> _Present:
+        """Return the present reason of a waiting job. Lists need explanations only for jobs that wait for nodes."""
+        makers: list[RoomMaker] = []
+
+        def shown(each: RoomMaker) -> RoomMaker:
+            makers.append(each.shown_to(sees))
+            return makers[-1]
+
+        with self._controller.lock:
+            self._controller.require_read()
+            if job.is_array:  # it waits for what its first task waits for
+                job = self._controller.live.arrays.first_queued(job.id) or job
+            why = self._controller.scheduler.reasons.of(job, shown)
+        known = None
+        if why.code != "policy_not_ready" and (why.looks or not listed):
+            with self._copying:
+                own = remedies and why.code not in ("delays_earlier_jobs", "behind_earlier_jobs")
+                known = self._explained(job, with_remedies=own, listed=listed)
+        code, params, text = self._with_nodes(job, why, known) if why.looks else (why.code, why.params, why.text)
+        explanation = known.explanation if known else None
+        return _Present(code, params, reasons.also(text, why.more), explanation, tuple(makers))
+
+    def _with_nodes(self, job: JobRecord, why: Why, known: _Known | None) -> tuple[str, Params, str]:
+        """Return the code, parameters and text of a reason to which those of nodes belong."""
+        gateway = job.spec.demand.gateway
+        if known is None:
+            return "gateway_unknown", {"gateway": gateway}, reasons.Reason("no_gateway", gateway=gateway)
+        live, explanation = self._controller.live, known.explanation
+        with self._controller.lock:
+            entry = live.waiting.get(job.id)
+            exhausted = live.waiting.model_hits(entry) if entry else {}
+            refusals = live.refusals.get(job.id, NEVER_REFUSED)
+        said = summary(replace(explanation, remedies=()), known.short)
+        said = reasons.also(said, *(each.message for each in exhausted.values()))
+        if why.code == "reserved":
+            names_others = any(each.code.startswith("reserved_") for each in explanation.refusals)  # elsewhere
+            assert isinstance(why.text, reasons.Reason)
+            held = reasons.Reason(why.text.code, **why.text.params, **({} if names_others else {"why": said}))
+            return why.code, why.params, held
+        said = reasons.also(said, refusals.reported())
+        code, params = _placement_code(explanation, known.short, why.code)
+        return code, params, reasons.also(said, _MORE.get(code, ""))
 
     def explained(self, job: JobRecord) -> Explanation | None:
         """Explain a waiting job on the current fleet; None while its gateway is missing.
@@ -278,14 +386,8 @@ class DryRuns:
             While the state is being reloaded.
         """
         with self._copying:
-            return self._as_it_came(job, self._explained(job))
-
-    def _as_it_came(self, job: JobRecord, explanation: Explanation | None) -> Explanation | None:
-        """Add the recorded deferral of a job, since another query of its policy may time out."""
-        with self._controller.lock:
-            entry = self._controller.live.waiting.get(job.id)
-            held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
-        return replace(explanation, deferral_reason=held, message="") if explanation and held else explanation
+            known = self._explained(job)
+        return known.explanation if known else None
 
     def _shortage(self, usable: Usable, job: Job, profile: Profile, *, names_others: bool = True) -> str:
         """Return a message on replicas that do not fit together, and what is reserved for others; empty if they fit."""
@@ -295,13 +397,6 @@ class DryRuns:
         texts = islice(usable.texts, MAX_NAMED if names_others else 0)
         others = (reasons.Reason("other_capacity", what=each) for each in texts)
         return reasons.also(short, *others) if short else ""
-
-    def _behind(self, job: JobRecord) -> tuple[bool, bool]:
-        """Report whether a waiting job could delay the planned start of others, and whether it is behind others."""
-        with self._controller.lock:
-            entry = self._controller.live.waiting.get(job.id)
-            delays = bool(entry and self._controller.scheduler.delays_others(entry))
-            return delays, bool(entry and self._controller.live.waiting.is_behind(entry))
 
     def _comes_behind(self, spec: JobSpec, user: str) -> bool:
         """Report whether a job that is submitted now would wait for earlier jobs of a queue without backfill."""
@@ -314,95 +409,79 @@ class DryRuns:
         next_ns = live.clock.now_ns() + 1
         return live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user))
 
-    def _room_made(self, job: JobRecord, makers: Sequence[RoomMaker]) -> _Answer | None:
-        """Return the reason of a job for which others make room, as `_why_waiting`; None if none do."""
-        live = self._controller.live
-        with self._controller.lock:
-            retained = self._controller.scheduler.reservations.of_claim(job.id)
-            now_ns, wall_ns = live.clock.monotonic_ns(), live.clock.now_ns()
-        if not makers or retained is None or retained.starts_ns is None:
-            return None
-        ends_at = reasons.time_param(wall_ns + retained.starts_ns - now_ns, seconds=True)
-        what, soon_s = room_text(makers), max(0, retained.starts_ns - now_ns) // 1_000_000_000
-        where, held = _reserved_text(retained)
-        said = reasons.also(reasons.Reason("waits_until_at", what=what, ends_at=ends_at), held)
-        return "reserved", {"where": where, "soon_s": soon_s, "what": what, "ends_at": ends_at}, said
+    def _explained(self, job: JobRecord, *, with_remedies: bool = False, listed: bool = False) -> _Known | None:
+        """Explain a waiting job on the current fleet; None while its gateway is missing.
 
-    def _why_waiting(self, job: JobRecord, explanation: Explanation | None, short: str) -> _Answer:
-        """Return the code, parameters and text of the reason why a job waits."""
-        with self._controller.lock:
-            missing_queue_or_pool = self._controller.live.missing_queue_or_pool(job)
-            blocked = self._controller.live.blocked(job)
-            retained = self._controller.scheduler.reservations.of(job.id)
-            refusals = self._controller.live.refusals.get(job.id, NEVER_REFUSED)
-            entry = self._controller.live.waiting.get(job.id)
-            hit = self._controller.live.waiting.limit_of(entry) if entry else None
-            exhausted = self._controller.live.waiting.model_hits(entry) if entry else {}
-            now_ns = self._controller.live.clock.monotonic_ns()
-        delays, behind = self._behind(job)
-        if missing_queue_or_pool:
-            said = reasons.Reason("waits", why=missing_queue_or_pool)
-            return "queue_removed", {"why": missing_queue_or_pool}, said
-        gateway = job.spec.demand.gateway
-        said = summary(explanation, short) if explanation else reasons.Reason("no_gateway", gateway=gateway)
-        if blocked:
-            until = reasons.Reason("waits", why=reasons.also(job.reason, blocked))
-            return "backoff", {"why": job.reason, "until": blocked}, until
-        if hit:
-            names = hit.holder.names
-            code = next(code for name, code in _LIMIT_CODES.items() if name in names)
-            return code, _limit_params(hit), reasons.Reason("waits", why=hit.message)
-        said = reasons.also(said, *(each.message for each in exhausted.values()))
-        if retained:
-            where, held = _reserved_text(retained)
-            soon_s = max(0, retained.starts_ns - now_ns) // 1_000_000_000 if retained.starts_ns else 0
-            if retained.starts_ns:
-                held = reasons.Reason("free_in", what=held, soon=soon_s)
-            others = explanation.refusals if explanation else ()
-            names_others = any(each.code.startswith("reserved_") for each in others)  # elsewhere
-            said = reasons.Reason("waits_first", what=held, **({} if names_others else {"why": said}))
-            return "reserved", {"where": where, "soon_s": soon_s}, said
-        said = reasons.also(said, refusals.reported())
-        if explanation is None:
-            return "gateway_unknown", {"gateway": gateway}, reasons.Reason("waits", why=said)
-        code, params = _placement_code(explanation, short, delays=delays, behind=behind)
-        return code, params, reasons.Reason("waits", why=reasons.also(said, _MORE.get(code, "")))
-
-    def _explained(self, job: JobRecord, *, with_remedies: bool = False) -> Explanation | None:
-        """Explain a job on the current fleet without its own allocation.
-
-        Results for waiting jobs are cached for a while, until the fleet changes, and shared by equal jobs.
+        Results are cached for a while, until the fleet changes, and shared by equal jobs. In lists, they may be of an
+        earlier fleet.
         """
-        spec = job.spec
+        spec, live = job.spec, self._controller.live
         try:
-            snapshot, profile, seen = self._stage(spec, job.id)
+            profile, seen = self._seen(spec, job.id)
+        except RejectedError:
+            return None
+        with self._controller.lock:
+            has_place = self._controller.scheduler.reservations.of(job.id) is not None
+            state = self._state()
+        together = seen.replicas, seen.gang, seen.single_cluster, seen.between_replicas, seen.ring, seen.partial
+        owner = Owner(spec.queue, spec.tenant, job.submitted_by)
+        own_id = job.id if has_place else ""
+        key = (seen.demand, seen.data, together, id(profile), owner, spec.max_duration_s, spec.time_limit_s, own_id)
+        now_ns, known = live.clock.monotonic_ns(), self._known.get(key)
+        if known is None or (with_remedies and not known.tried) or not self._still_holds(known, state, now_ns, listed):
+            self._stage(spec, job.id)
+            usable = self._usable(seen, spec, job.submitted_by)
+            explanation = explain(
+                usable.snapshot, usable.job, profile, limitations=usable.limitations, closed=self._closed()
+            )
+            short = self._shortage(usable, seen, profile, names_others=not has_place) if explanation.fits else ""
+            if with_remedies:
+                found = self._remedies(usable, spec, job.submitted_by, seen, profile)
+                explanation = replace(explanation, remedies=found)
+            took_ns = live.clock.monotonic_ns() - now_ns
+            known = _Known(explanation, short, with_remedies, self._copied(), now_ns, took_ns)
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[key] = known
+        return replace(known, explanation=self._as_it_came(job, known.explanation, with_remedies=with_remedies))
+
+    def _still_holds(self, known: _Known, state: tuple[int, int, int], now_ns: int, listed: bool) -> bool:
+        """Report whether a cached explanation may be shown."""
+        age_ns = now_ns - known.made_ns
+        if known.state == state:
+            return age_ns < EXPLANATIONS_CACHE_NS  # limits and reservations may have changed
+        if not listed:
+            return False
+        all_took_ns = sum(each.took_ns for each in self._known.values())
+        return age_ns < min(LISTED_FACTOR * all_took_ns, MAX_LISTED_NS)
+
+    def _as_it_came(self, job: JobRecord, explanation: Explanation, *, with_remedies: bool) -> Explanation:
+        """Return an explanation for one of several equal jobs.
+
+        It has the recorded deferral of the job, since another query of its policy may time out. It has no remedies if
+        these are not wanted, and none that allows avoided devices if the job itself avoids none.
+        """
+        with self._controller.lock:
+            entry = self._controller.live.waiting.get(job.id)
+            held = self._controller.scheduler.deferral.why(entry.kind) if entry else ""
+        own = replace(explanation, job=job.id)
+        if held:
+            own = replace(own, deferral_reason=held, message="")
+        return _its_own(own, job.spec) if with_remedies else replace(own, remedies=())
+
+    def _explained_placed(self, job: JobRecord) -> Explanation | None:
+        """Explain a placed job on the current fleet without its own allocation; None while its gateway is missing."""
+        try:
+            snapshot, profile, seen = self._stage(job.spec, job.id)
         except RejectedError:
             return None
         with self._controller.lock:
             own = self._controller.live.fleet.booking((job.id, job.attempt))
             booking = own.copy() if own and self._copy_is_current() else None
-            reserved = self._controller.scheduler.reservations.of(job.id)
+        twin = snapshot.copy()
         if booking:
-            twin = snapshot.copy()
             booking.release(twin)
-            return _its_own(explain(twin, seen, profile, closed=self._closed()), spec)
-        now_ns = self._controller.live.clock.monotonic_ns()
-        if now_ns - self._known_ns >= EXPLANATIONS_CACHE_NS:  # limits and reservations may have changed
-            self._known, self._known_ns = {}, now_ns
-        together = seen.replicas, seen.gang, seen.single_cluster, seen.between_replicas, seen.ring, seen.partial
-        owner = Owner(spec.queue, spec.tenant, job.submitted_by)
-        own_id = job.id if reserved else ""
-        key = (seen.demand, seen.data, together, id(profile), owner, spec.max_duration_s, spec.time_limit_s, own_id)
-        found, tried = self._known.get(key, (None, False))
-        if found is None or (with_remedies and not tried):
-            usable = self._usable(seen, spec, job.submitted_by)
-            found = found or explain(
-                usable.snapshot, usable.job, profile, limitations=usable.limitations, closed=self._closed()
-            )
-            if with_remedies:
-                found = replace(found, remedies=self._remedies(usable, spec, job.submitted_by, seen, profile))
-            self._known[key] = found, with_remedies
-        return _its_own(replace(found, job=job.id), spec)
+        return _its_own(explain(twin, seen, profile, closed=self._closed()), job.spec)
 
     def _closed(self) -> list[Keeper]:
         with self._controller.lock:
@@ -410,12 +489,9 @@ class DryRuns:
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""
+        profile, job = self._seen(spec, name, policy)
         with self._controller.lock:
-            self._controller.require_read()
             live = self._controller.live
-            clusters = self._controller.names.clusters_of(spec.queue)
-            scheduler = self._controller.scheduler
-            profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             if not self._copy_is_current():
                 retained = live.fleet.snapshot.copy()
                 retained.unshare_demands()  # the loop continues to write into its own
@@ -424,14 +500,23 @@ class DryRuns:
                     free = retained.copy()
                     self._controller.scheduler.reservations.lift_from(free)
                 self._copy = (self._state(), free, retained)
-                self._known = {}
+        return self._free, profile, job
+
+    def _seen(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Profile, Job]:
+        """Return a profile (by default that of the queue), and the job in the scheduler's form."""
+        with self._controller.lock:
+            self._controller.require_read()
+            live = self._controller.live
+            clusters = self._controller.names.clusters_of(spec.queue)
+            scheduler = self._controller.scheduler
+            profile = scheduler.policy(policy) if policy else scheduler.profile(spec.queue)
             gateways = {gateway.name for gateway in live.fleet.gateways}
             known_job = live.jobs.get(name)
             refusals = live.avoided(known_job) if known_job else NEVER_REFUSED
         if spec.demand.gateway and spec.demand.gateway not in gateways:
             raise unknown_name("gateway", spec.demand.gateway, gateways)
         job = spec.job(name, clusters)
-        return self._free, profile, replace(job, demand=refusals.retained(job.demand))
+        return profile, replace(job, demand=refusals.retained(job.demand))
 
     @property
     def _free(self) -> Snapshot:
@@ -448,6 +533,11 @@ class DryRuns:
     def _state(self) -> tuple[int, int, int]:
         fleet = self._controller.live.fleet
         return id(fleet.snapshot), fleet.version, int(fleet.snapshot.arrays.head[0])
+
+    def _copied(self) -> tuple[int, int, int]:
+        """Return the state of the fleet of the copy. `_stage` sets it."""
+        assert self._copy is not None
+        return self._copy[0]
 
     def _copy_is_current(self) -> bool:
         return self._copy is not None and self._copy[0] == self._state()
@@ -491,8 +581,14 @@ def _shown(candidates: Sequence[Candidate], placements: Sequence[Placement]) -> 
     return (*candidates[:MAX_CANDIDATES], *chosen)
 
 
-def _placement_code(explanation: Explanation, short: str, *, delays: bool, behind: bool) -> tuple[str, Params]:
-    """Return the code and parameters of the reason why a job without a limit is not placed."""
+def _placement_code(explanation: Explanation, short: str, order: str) -> tuple[str, Params]:
+    """Return the code and parameters of the reason why a job without a limit is not placed.
+
+    Parameters
+    ----------
+    order
+        Code of the reason from the order of its queue; empty for none.
+    """
     kept = next((each for each in explanation.refusals if each.plugin in CAPACITY_RULES), None)
     if kept and not explanation.fits:
         code = "reserved_in_advance" if "begin" in kept.params else "reserved_for_others"
@@ -504,25 +600,10 @@ def _placement_code(explanation: Explanation, short: str, *, delays: bool, behin
         if short
         else "deferred"
         if explanation.deferral_reason
-        else "delays_earlier_jobs"
-        if delays
-        else "behind_earlier_jobs"
-        if behind
-        else "to_be_decided"
+        else order or "to_be_decided"
     )
     params = {"insufficient_capacity": {"short": short}, "deferred": {"why": explanation.deferral_reason}}
     return code, params.get(code, {})
-
-
-def _reserved_text(retained: Reservation) -> tuple[str, str]:
-    """Return the first places of a reservation, and a clause with them."""
-    places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
-    where = ", ".join(places[:3])
-    return where, reasons.Reason("places_reserved" if len(places) > 1 else "place_reserved", where=where)
-
-
-def _in_state(job: JobRecord) -> reasons.Reason:
-    return reasons.Reason("in_state", state=job.state.value, why=job.reason)
 
 
 def _its_own(explanation: Explanation, spec: JobSpec) -> Explanation:
@@ -575,16 +656,6 @@ def microprice(snapshot: Snapshot, job: Job, cluster: str, n: int) -> int | None
     ]
     share_ppm = int(np.clip(np.maximum(*shares_ppm), 0, 10**6).min())
     return -(-whole * request.gpus * share_ppm // 10**6 // PRICE_STEP) * PRICE_STEP
-
-
-def _limit_params(hit: LimitHit) -> Params:
-    return {
-        **hit.holder.names,
-        "held": figure_text(hit.resource, hit.held),
-        "limit": resource_text(hit.resource, hit.limit),
-        "requested": figure_text(hit.resource, hit.requested),
-        **({"reserved": figure_text(hit.resource, hit.reserved)} if hit.reserved else {}),
-    }
 
 
 def _memory_needed(devices: Int32, request: ResourceRequest) -> Int64:

@@ -14,7 +14,7 @@ from functools import partial
 from operator import itemgetter
 
 from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
-from seaway.application.control.scheduler.scheduler import DELAYS
+from seaway.application.control.scheduler.waiting_reasons import DELAYS
 from seaway.application.whatif.limitations import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
 from seaway.domain.job import Job

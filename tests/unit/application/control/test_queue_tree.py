@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.control.scheduler.scheduler import DELAYS
+from seaway.application.control.scheduler.waiting_reasons import DELAYS
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.whatif import WhatIf

@@ -20,6 +20,7 @@ from seaway.application.control.scheduler.reservations import Deferral, Reservat
 from seaway.application.control.scheduler.resizer import Resizer
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
+from seaway.application.control.scheduler.waiting_reasons import WaitingReasons
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
 from seaway.application.records import Attempt, JobRecord
@@ -57,12 +58,6 @@ ProfileFactory = Callable[[str, Sequence[Job]], Profile]
 
 FallbackFactory = Callable[[str, str, Sequence[Job]], Profile]
 """Factory of a fallback: name of the policy, reason why it cannot be used, and a mix of past jobs."""
-
-NO_PLACE = Reason("no_room")
-"""Reason why most jobs wait."""
-
-DELAYS = Reason("delays_earlier_jobs")
-"""Reason why jobs wait in a queue with conservative backfill."""
 
 DEFAULT_POLICY = "bestfit"
 """Policy of queues that specify none."""
@@ -167,6 +162,7 @@ class Scheduler:
         self.resizer = Resizer(live, self.ready)
         self.shadows = Shadows(live)
         self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
+        self.reasons = WaitingReasons(live, self, self.reservations, self.deferral, self.preemptor.room_for)
         self.tally = Tally()
         self._planned: Mapping[str, PlannedStart] = {}
         self._refusals: Counter[str] = Counter()
@@ -404,22 +400,14 @@ class Scheduler:
                 self._state.deadlines.in_seconds(1, Due.RETRY, (decision.job.id, 0, ""))
 
     def take_in(self) -> list[Change]:
-        """Return the changes that record tried jobs as queued, a limited number per call.
+        """Return the changes that record tried jobs as queued, or with another reason, a limited number per call.
 
-        These jobs were accepted, or lost a placement.
+        The former were accepted, or lost a placement.
         """
         now_ns = self._state.clock.now_ns()
-        changes = []
+        changes = self.reasons.changes(ACTOR)
         for each in self._state.waiting.fresh(2 * self._state.settings.batch_size):
-            hit = self._state.waiting.limit_of(each)
-            reason = (
-                self._state.missing_queue_or_pool(each.record)
-                or (hit.message if hit else "")
-                or self.unready(each.queue)
-                or (DELAYS if self.delays_others(each) else "")
-                or self.deferral.why(each.kind)
-                or NO_PLACE
-            )
+            reason = self.reasons.of(each.record).stored
             if each.record.state is JobState.QUEUED:
                 changes.append(blocked(each.record, reason, ACTOR, now_ns))
             else:
