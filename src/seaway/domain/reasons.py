@@ -160,7 +160,7 @@ TEXTS: Mapping[str, str] = {
     "paused": "it is tried again after a pause",
     "active_copy_first": "the active copy of the service is placed first",
     "standby_first": "its standby becomes active first",
-    "holds_lost": "it still holds {count:GPU} in {cluster}, which does not answer, and their GPU-hours count",
+    "holds_lost": "it still holds {count:GPU} in {cluster}, which does not answer, and GPU-hours count on",
     "being_removed": "attempt {number} is being removed from {cluster}",
     "short_in_one_cluster": "{needed} replicas are needed in one cluster, and there is room for {count} now",
     "no_free_slice": "all {nodes} nodes of one TPU slice are needed, and no such slice is free now",

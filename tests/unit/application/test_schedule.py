@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter
+from seaway.application.views import ClusterState
 from seaway.domain.queues import Queue
-from tests.unit.application.scene import START_S, Scene, scene
+from seaway.testing.plugins import cluster, fleet, gpu, node
+from tests.unit.application.scene import START_S, Scene, known, scene
 
 NS = 1_000_000_000
 
@@ -38,6 +40,29 @@ def test_bars_last_from_the_start_to_the_expected_end() -> None:
     assert jobs["d"].ends_ns is None
     made.clock.advance_s(1000)
     assert all(job.starts_ns >= found.now_ns for group in look(made).groups for job in group.jobs if job.planned)
+
+
+def test_jobs_that_only_a_lost_cluster_could_hold_have_no_start() -> None:
+    """Their start is unknown, their answers name the cluster, and a job that ran there says what it still holds."""
+    parts = fleet(
+        cluster(node(gpu(model="NVIDIA L4")), name="alpha"), cluster(node(gpu(model="NVIDIA V100")), name="beta")
+    )
+    made = scene(parts, grace_period_s=30)
+    needs = {"models": {"NVIDIA V100"}, "expected_duration_s": 50}
+    ran = made.submit(name="ran", **needs)
+    waits = made.submit(name="waits", **needs)
+    made.plane.run(10)
+    assert made.plane.overview.reason(made.job(waits)).estimated_start_ns
+    made.cluster("beta").disconnect(10_000)
+    made.plane.run(300, step_s=5)
+    assert known(made, "beta") is ClusterState.LOST
+    reasons = {each: made.plane.overview.reason(made.job(each)) for each in (ran, waits)}
+    assert [each.estimated_start_ns for each in reasons.values()] == [None, None]
+    assert all("1 node in a cluster that does not answer" in each.message for each in reasons.values())
+    held = "it still holds 1 GPU in beta, which does not answer, and GPU-hours count on"
+    assert [held in str(each.reason) for each in made.plane.overview.present(map(made.job, reasons))] == [True, False]
+    found = look(made)
+    assert (found.groups, found.unplanned) == ([], 2)
 
 
 def test_groups_share_the_limit_and_count_what_they_leave_out() -> None:

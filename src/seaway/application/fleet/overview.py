@@ -297,7 +297,7 @@ class Overview:
 
     def schedule(self, by: Grouping, wanted: ScheduleFilter, limit: int) -> Schedule:
         """Return running jobs and planned starts by cluster or queue, as `seaway.application.fleet.schedule`."""
-        return schedule(self._controller, by, wanted, limit)
+        return schedule(self._controller, self._tries.without_place, by, wanted, limit)
 
     def shares(self, tenant: str = "") -> list[Share]:
         """Return the shares of queues and their tenants, as `Shares.shares`."""
@@ -365,7 +365,7 @@ class Overview:
         reason = self._tries.reason(job, attempts[-1] if attempts else None, sees, remedies=remedies)
         if not reason.position:
             return reason
-        planned = self._controller.forecast.plan().get(job.id)
+        planned = None if self._tries.without_place([job]) else self._controller.forecast.plan().get(job.id)
         with self._controller.lock:
             past = self._live.history.runs(job.spec, job.submitted_by)
         return replace(

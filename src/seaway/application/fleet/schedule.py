@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import nsmallest
@@ -131,13 +131,21 @@ class _Group:
         return list(islice((each for pair in pairs for each in pair if each is not None), most))
 
 
-def schedule(controller: Controller, by: Grouping, wanted: ScheduleFilter, limit: int) -> Schedule:
+def schedule(
+    controller: Controller,
+    without_place: Callable[[Iterable[JobRecord]], Container[str]],
+    by: Grouping,
+    wanted: ScheduleFilter,
+    limit: int,
+) -> Schedule:
     """Return the schedule of the fleet.
 
     A job that runs in several clusters is part of the group of each.
 
     Parameters
     ----------
+    without_place
+        Return the IDs of jobs that no node can hold, so that their starts are unknown.
     limit
         Maximum number of shown jobs. Groups share it equally. Large running jobs and early starts are shown first.
     """
@@ -155,7 +163,10 @@ def schedule(controller: Controller, by: Grouping, wanted: ScheduleFilter, limit
             for name in _names(by, wanted, each.spec.queue, each.clusters):
                 groups[name].running.append(each)
     waiting = [job for job in jobs if job.state.waits and wanted.matches(job.spec)]
-    planned, unplanned = _planned(waiting, plan, reserved, wanted, now_ns)
+    found, unplanned = _planned(waiting, plan, reserved, wanted, now_ns)
+    unknown = without_place(each.job for each in found)
+    planned = [each for each in found if each.job.id not in unknown]
+    unplanned += len(found) - len(planned)
     for waits in planned:
         for name in _names(by, wanted, waits.job.spec.queue, waits.clusters if len(waits.clusters) == 1 else [""]):
             groups[name].planned.append(waits)

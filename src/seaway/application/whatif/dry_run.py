@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from seaway.domain.job import Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Link
-from seaway.domain.placement import Candidate, Explanation, Placement, Remedy
+from seaway.domain.placement import Candidate, Explanation, Placement, Refusal, Remedy
 from seaway.domain.reasons import Params
 from seaway.domain.tenancy import unknown_name
 from seaway.scheduling.arrays import Int32, Int64
@@ -56,7 +56,7 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import LimitHit, Owner
-from seaway.scheduling.refusals import CAPACITY_RULES
+from seaway.scheduling.refusals import CAPACITY_RULES, Mend, mend_of
 from seaway.scheduling.shortage import shortage
 from seaway.scheduling.snapshot.encode import kind_allowed
 from seaway.scheduling.snapshot.links import free_bandwidth
@@ -89,6 +89,9 @@ LISTED_FACTOR = 20
 
 MAX_LISTED_NS = 5_000_000_000
 """Maximum age of these, nanoseconds."""
+
+MAX_LOOK_NS = 250_000_000
+"""Time for the jobs of a schedule, nanoseconds."""
 
 MAX_KNOWN = 4096
 """Maximum number of cached explanations."""
@@ -389,6 +392,23 @@ class DryRuns:
             known = self._explained(job)
         return known.explanation if known else None
 
+    def without_place(self, jobs: Iterable[JobRecord]) -> frozenset[str]:
+        """Return the IDs of the waiting jobs that no node could hold before a decision is changed.
+
+        Their starts are unknown: their nodes are cordoned, or in clusters that do not answer. Maintenance has an end.
+        """
+        found, until_ns = set[str](), self._controller.live.clock.monotonic_ns() + MAX_LOOK_NS
+        for job in jobs:
+            if self._controller.live.clock.monotonic_ns() >= until_ns:
+                break
+            if self._controller.scheduler.unready(job.spec.queue):
+                continue
+            with self._copying:
+                known = self._explained(job, listed=True)
+            if known and not known.explanation.fits and all(map(_stays, known.explanation.refusals)):
+                found.add(job.id)
+        return frozenset(found)
+
     def _shortage(self, usable: Usable, job: Job, profile: Profile, *, names_others: bool = True) -> str:
         """Return a message on replicas that do not fit together, and what is reserved for others; empty if they fit."""
         if (short := shortage(self._free, job, profile)) or not usable.limitations:
@@ -572,6 +592,11 @@ class DryRuns:
             microprice(snapshot, job, candidate.cluster, n),
             (candidate.cluster, candidate.node) in chosen,
         )
+
+
+def _stays(refusal: Refusal) -> bool:
+    """Report whether nodes stay excluded until a decision is changed."""
+    return mend_of(refusal) in (Mend.NEVER, Mend.DECIDED) and refusal.code != "under_maintenance"
 
 
 def _shown(candidates: Sequence[Candidate], placements: Sequence[Placement]) -> tuple[Candidate, ...]:

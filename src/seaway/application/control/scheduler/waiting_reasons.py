@@ -72,7 +72,7 @@ class Why(NamedTuple):
         return also(self.text, self.more)
 
 
-class Order(Protocol):
+class TryOrder(Protocol):
     """Decisions of the scheduler on the order of jobs."""
 
     def unready(self, queue: str) -> str:
@@ -94,7 +94,7 @@ class WaitingReasons:
     def __init__(
         self,
         live: ControlState,
-        order: Order,
+        order: TryOrder,
         reservations: Reservations,
         deferral: Deferral,
         room_for: Callable[[str], Sequence[RoomMaker]],
