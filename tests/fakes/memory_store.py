@@ -406,6 +406,10 @@ class MemoryStore:
         """Return the saved filters of a user, or all."""
         return _by_key(row for row in self._rows(SavedFilter) if owner in ("", row.owner))
 
+    def unreadable(self) -> list[str]:
+        """Return nothing: records in memory are not decoded."""
+        return []
+
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
         return _by_key(self._rows(Acknowledgement))

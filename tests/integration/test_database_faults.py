@@ -264,6 +264,9 @@ def test_an_unreadable_row_is_set_aside_by_name(tmp_path: Path, caplog: pytest.L
         assert "batch" not in {queue.name for queue in store.queues()}
     assert [text for text in caplog.messages if "the table queues with name 'batch'" in text]
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
+    job, queue = store.unreadable()
+    assert job.startswith("jobs with id ")
+    assert queue == "queues with name 'batch'"
     store.close()
 
 

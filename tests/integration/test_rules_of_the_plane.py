@@ -413,6 +413,18 @@ def test_a_database_that_failed_and_does_again_what_it_should_is_no_alert(interv
         fires(tmp_path, "SeawayDatabaseFails", failures, every=f"{interval_s}s", not_at=not_at, at=at)
 
 
+def test_damaged_rows_are_reported(tmp_path: Path) -> None:
+    """The alert has the number of rows that are left out."""
+    fires(
+        tmp_path,
+        "SeawayRowsUnreadable",
+        {"seaway_unreadable_rows": "0x2 2x20"},
+        not_at="3m",
+        at="6m",
+        it=("2 rows of the database cannot be read", {}),
+    )
+
+
 def test_a_slow_database_is_informed_of(tmp_path: Path) -> None:
     """The slowest hundredth of its transactions counts."""
     fires(

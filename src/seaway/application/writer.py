@@ -118,6 +118,10 @@ class Writer:
         self.setting_up = threading.Lock()
         """Lock for changes of queues, pools, tenants and tokens, which depend on what else is stored."""
 
+    def unreadable(self) -> list[str]:
+        """Return the tables and keys of damaged rows, as `Store.unreadable` does."""
+        return self._store.unreadable()
+
     def on_superseded(self, call: Callable[[], None]) -> None:
         """Register a function to call when another process becomes the leader, or call it now if one did.
 

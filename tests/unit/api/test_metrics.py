@@ -44,6 +44,7 @@ OWN = (
     ("seaway_transaction_failures_total",),
     ("seaway_changes_waiting",),
     ("seaway_store_failing",),
+    ("seaway_unreadable_rows",),
     ("seaway_nodes_not_ready", "cluster"),
     ("seaway_gpus_unhealthy", "cluster"),
     ("seaway_http_requests_total", "operation", "status"),

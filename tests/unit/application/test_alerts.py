@@ -336,6 +336,16 @@ def test_missing_standbys_are_reported() -> None:
     assert world.go(0) == []
 
 
+def test_damaged_rows_are_named() -> None:
+    """Damaged rows are reported at once, the first five by table and key, and until the next start."""
+    world = World(faults=Faults(unreadable=[f"jobs with id '{at}'" for at in range(7)]))
+    assert world.go(0) == [("SeawayRowsUnreadable", "", 7)]
+    (alert,) = world.alerts.wrong()
+    assert str(alert.reason).startswith("7 rows of the database cannot be read. Restore a backup")
+    assert "jobs with id '0'" in str(alert.reason)
+    assert "jobs with id '5'" not in str(alert.reason)
+
+
 def test_dead_letters_are_reported() -> None:
     """Messages of notifications that stay undelivered for five minutes are reported with their number."""
     world = World(dead_letters=3)

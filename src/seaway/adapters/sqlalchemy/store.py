@@ -406,6 +406,10 @@ class SqlStore:
         wanted = question.where(SAVED_FILTERS.c.owner == owner) if owner else question
         return self._read(_plain(SavedFilter), wanted)
 
+    def unreadable(self) -> list[str]:
+        """Return tables and keys of damaged rows that were found since the start. They are left out of lists."""
+        return sorted(self._set_aside.copy())
+
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
         question = select(ACKNOWLEDGEMENTS).order_by(ACKNOWLEDGEMENTS.c.name, ACKNOWLEDGEMENTS.c.of)

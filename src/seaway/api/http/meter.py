@@ -238,6 +238,9 @@ def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
         "1 while the database stores no changes, such as on a full disk.",
         int(bool(store.trouble)),
     )
+    yield GaugeMetricFamily(
+        "seaway_unreadable_rows", "Damaged rows of the database, which are left out, since the start.", store.unreadable
+    )
 
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

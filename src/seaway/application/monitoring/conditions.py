@@ -40,6 +40,7 @@ from seaway.application.monitoring.rules import (
     QUEUE_AT_LIMIT,
     QUEUE_BELOW_GUARANTEE,
     QUEUE_LONG,
+    ROWS_UNREADABLE,
     SLOW_SHARE,
     SLOW_WITHIN_S,
     STANDBY_MISSING,
@@ -53,6 +54,7 @@ from seaway.application.network.bandwidth import Interface
 from seaway.application.network.views import FRESH, LinkView, Side
 from seaway.application.views import ClusterState, ClusterView
 from seaway.domain.network import PPM
+from seaway.domain.reasons import Reason
 
 T = TypeVar("T")
 
@@ -63,6 +65,9 @@ EVERY_S = 15.0
 
 NODES = 10
 """Maximum number of named nodes of a finding."""
+
+ROWS = 5
+"""Maximum number of named damaged rows."""
 
 Ends = tuple[str, str]
 """Source and target gateway of a link."""
@@ -211,11 +216,14 @@ class Faults:
         Reason why the database stores nothing; empty while it does.
     lost_agents
         Gateways whose agent does not report.
+    unreadable
+        Tables and keys of damaged rows.
     """
 
     failed_jobs: int = 0
     trouble: str = ""
     lost_agents: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +267,9 @@ class Conditions:
         faults = self._sources.faults()
         if faults.trouble:
             yield Finding(STORE_FAILS, "", 1, faults.trouble)
+        if rows := tuple(faults.unreadable):
+            named = Reason("and_others", names=rows[:ROWS]) if len(rows) > ROWS else Reason("listed", parts=rows)
+            yield Finding(ROWS_UNREADABLE, "", len(rows), named)
         for each in clusters:
             if each.unreachable_s > CLUSTER_UNREACHABLE.bound:
                 yield Finding(CLUSTER_UNREACHABLE, each.name, each.unreachable_s)

@@ -69,6 +69,8 @@ class StoreFigures:
         Number of changes that wait to be stored.
     trouble
         Reason why the database stores nothing; empty while it does.
+    unreadable
+        Number of damaged rows.
     """
 
     changes: int
@@ -77,6 +79,7 @@ class StoreFigures:
     failures: int
     waiting: int
     trouble: str = ""
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,15 @@ def figures(controller: Controller, writer: Writer) -> Figures:
     """Return the figures for monitoring. Expensive counts run after the lock is released."""
     collecting = {each.cluster: each.collector_state() for each in controller.backends if isinstance(each, Collecting)}
     trouble = writer.trouble or controller.database_health.trouble
-    store = StoreFigures(writer.stored, writer.groups, writer.took.timed(), writer.failures, writer.waiting, trouble)
+    store = StoreFigures(
+        changes=writer.stored,
+        transactions=writer.groups,
+        took=writer.took.timed(),
+        failures=writer.failures,
+        waiting=writer.waiting,
+        trouble=trouble,
+        unreadable=len(writer.unreadable()),
+    )
     with controller.lock:
         live = controller.live
         clusters, nodes = everyone(live), duplicated(live)

@@ -94,16 +94,25 @@ STANDBY_MISSING = Rule("SeawayStandbyMissing", "warning", 0, 5 * MINUTE_S, "", "
 NOTIFICATIONS_DEAD = Rule("SeawayNotificationsDead", "warning", 0, 5 * MINUTE_S, "", "count")
 
 STORE_FAILS = Rule("SeawayStoreFails", "critical", 0, 0)
+ROWS_UNREADABLE = Rule("SeawayRowsUnreadable", "warning", 0, 0, "", "count")
 CLUSTER_UNREACHABLE = Rule("SeawayClusterUnreachable", "critical", ANSWERS_S, 0, "cluster")
 NODES_NOT_READY = Rule("SeawayNodesNotReady", "warning", 0, 0, "cluster", "count")
 GPUS_UNHEALTHY = Rule("SeawayGPUsUnhealthy", "warning", 0, 0, "cluster", "count")
 AGENT_LOST = Rule("SeawayAgentLost", "warning", 0, 0, "gateway")
 JOBS_FAIL = Rule("SeawayJobsFail", "warning", 4, 0, "", "count")
 
-AT_ONCE = (STORE_FAILS, CLUSTER_UNREACHABLE, NODES_NOT_READY, GPUS_UNHEALTHY, AGENT_LOST, JOBS_FAIL)
+AT_ONCE = (
+    STORE_FAILS,
+    ROWS_UNREADABLE,
+    CLUSTER_UNREACHABLE,
+    NODES_NOT_READY,
+    GPUS_UNHEALTHY,
+    AGENT_LOST,
+    JOBS_FAIL,
+)
 """Rules that Seaway evaluates every few seconds for its pages. Prometheus requires longer durations of the same."""
 
-OF_SEAWAY = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND, STORE_FAILS, JOBS_FAIL)
+OF_SEAWAY = (DATABASE_FAILS, DATABASE_SLOW, DATABASE_BEHIND, STORE_FAILS, ROWS_UNREADABLE, JOBS_FAIL)
 """Rules about the database and the jobs of all tenants, which a single tenant does not see."""
 
 RULES = (

@@ -352,6 +352,9 @@ class Store(Protocol):
     def saved_filters(self, owner: str = "") -> list[SavedFilter]:
         """Return the saved filters of a user, or all, by owner and name."""
 
+    def unreadable(self) -> list[str]:
+        """Return tables and keys of damaged rows that were found since the start. They are left out of lists."""
+
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
 

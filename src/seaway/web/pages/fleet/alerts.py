@@ -32,6 +32,7 @@ QUARTER_MIN = 15
 
 PAGES = {
     "SeawayStoreFails": "/settings?section=server",
+    "SeawayRowsUnreadable": "/settings?section=server",
     "SeawayNotReady": "/settings?section=server",
     "SeawayNotificationsDead": "/settings?section=notifications",
     "SeawayStandbyMissing": "/jobs",
