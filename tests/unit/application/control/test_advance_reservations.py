@@ -361,3 +361,18 @@ def test_maintenance_follows_its_changes_while_it_is_active() -> None:
     made.plane.operations.delete_reservation("own", "ada")
     made.plane.settle()
     assert [each.reason for each in made.plane.store.cordons()] == ["looked at"]
+
+
+def test_the_end_of_a_reservation_can_be_the_expected_start_of_the_first_job() -> None:
+    """The first waiting job is expected on a node with reserved GPUs when these are free, and the next one later."""
+    parts = fleet(cluster(*[node(*[gpu() for _ in range(8)], cpu_milli=64_000) for _ in range(3)], name="alpha"))
+    made = with_tenants(parts)
+    reserve(made, tenant="a", gpus=4, starts_s=300, ends_s=600)
+    jobs = [made.submit(tenant="b", gpus=8, name=f"h{at}", expected_duration_s=3600) for at in range(4)]
+    made.plane.run(12)
+    waiting = made.plane.overview.waiting()
+    assert [each.job.id for each in waiting] == jobs[2:]
+    starts_s = [((each.starts_ns or 0) - made.clock.now_ns()) / NS for each in waiting]
+    assert starts_s == pytest.approx([588, 3588], abs=5)
+    made.plane.run(590, step_s=5)
+    assert [made.plane.state(each).placed for each in jobs] == [True, True, True, False]

@@ -377,7 +377,7 @@ class _Plan:
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
         holders = self.tree.limits_of(entry.owner)
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
-        after_s = max(after_s, self.state.reserved_s.get(entry.record.id, 0))
+        after_s = max(after_s, self._reserved_s(entry.record.id, region))
         starts_s = _earliest(plans, lasts, after_s)
         if starts_s == 0 and entry.record.id in self.state.refused:  # there is room in total, but not for its replicas
             starts_s = _earliest(plans, lasts, self.change_s) if self.change_s < NEVER_S else -1
@@ -402,6 +402,14 @@ class _Plan:
                 if since_s < until_s:
                     plan.add(since_s, until_s - since_s, (inside * shared).astype(np.int64))
         return starts_s
+
+    def _reserved_s(self, job_id: str, region: _Region) -> int:
+        """Return the earliest start in the place that is reserved for a job; 0 without one.
+
+        That place is chosen without the capacity of advance reservations, whose end may free an earlier one.
+        """
+        ends_s = [self._times_s(each, region)[1] for each in region.closed]
+        return min([self.state.reserved_s.get(job_id, 0), *ends_s])
 
     def _displace(self, victims: frozenset[Key], at_s: int) -> None:
         """Let running jobs end at a time, unless they end before."""
