@@ -17,12 +17,22 @@ from dataclasses import replace
 from itertools import pairwise
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, Store, UsageFilter
+from seaway.application.ports.store import (
+    MAX_ROWS,
+    USAGE_STEPS_S,
+    AuditFilter,
+    JobFilter,
+    JobSort,
+    Retention,
+    Store,
+    UsageFilter,
+)
 from seaway.application.records import (
     Acknowledgement,
     ClusterInventory,
     ClusterReport,
     CompletedRun,
+    Difference,
     EndedUse,
     Event,
     FiringAlert,
@@ -361,7 +371,8 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
     clusters = [make.cluster_sample(at_ns=at, cluster=name) for at in (1, 2, 3) for name in ("a", "b")]
     links = [make.link_sample(at_ns=at, source="a", target=name) for at in (1, 2, 3) for name in ("b", "c")]
     links[4] = make.link_sample(at_ns=3, source="a", target="b", latency_ns=None)  # no answer
-    audits = [make.audit_entry(at_ns=at, id=at) for at in (1, 2, 3)]
+    changes = {2: (Difference("queue", "q", "limit.gpus", "8", "16"),)}
+    audits = [make.audit_entry(at_ns=at, id=at, changes=changes.get(at, ())) for at in (1, 2, 3)]
     shadows = [make.shadow_result(at_ns=at, queue=name, id=at) for at, name in ((1, "q"), (2, "r"), (3, "q"))]
     store_all(store, Change(insert=[*reversed(clusters), *links, *audits, *shadows]))
     assert store.cluster_samples("", 2, 10) == clusters[2:]
@@ -374,6 +385,10 @@ def samples_are_read_from_a_moment_on(opening: Opening) -> None:
     assert store.link_samples("", "", 2, 2, ("a", "b")) == links[3:5]
     assert store.audit(0, 2) == [audits[2], audits[1]]
     assert store.audit(2, 2) == [audits[0]]
+    assert store.audit(0, 9, AuditFilter(contains="GPUS", without=("GET ask",))) == [audits[1]]
+    assert store.audit(0, 9, AuditFilter("ada", "post", since_ns=2, until_ns=3)) == [audits[1]]
+    assert store.audit(0, 9, AuditFilter("bob")) == store.audit(0, 9, AuditFilter(without=("POST submit",))) == []
+    assert store.audit(0, 9, AuditFilter(contains="%")) == []
     assert store.shadows("q", 9) == [shadows[2], shadows[0]]
     assert store.shadows("q", 9, 3) == [shadows[0]]
 

@@ -21,7 +21,15 @@ from threading import RLock
 from typing import Any, TypeVar, cast
 
 from seaway.application.changes import Change, Outcome, Record
-from seaway.application.ports.store import MAX_ROWS, USAGE_STEPS_S, JobFilter, JobSort, Retention, UsageFilter
+from seaway.application.ports.store import (
+    MAX_ROWS,
+    USAGE_STEPS_S,
+    AuditFilter,
+    JobFilter,
+    JobSort,
+    Retention,
+    UsageFilter,
+)
 from seaway.application.records import (
     Acknowledgement,
     AgentRecord,
@@ -462,9 +470,18 @@ class MemoryStore:
         """Return all stored evaluations."""
         return _by_key(self._rows(EvaluationRecord))
 
-    def audit(self, before: int, limit: int) -> list[AuditEntry]:
+    def audit(self, before: int, limit: int, wanted: AuditFilter | None = None) -> list[AuditEntry]:
         """Return audit entries, new to old."""
-        found = _by_key(row for row in self._rows(AuditEntry) if not before or row.id < before)
+        wanted = wanted or AuditFilter()
+        found = _by_key(
+            row
+            for row in self._rows(AuditEntry)
+            if (not before or row.id < before)
+            and wanted.actor in ("", row.actor)
+            and row.verb not in wanted.without
+            and wanted.since_ns <= row.at_ns < (wanted.until_ns or row.at_ns + 1)
+            and wanted.contains.casefold() in f"{row.verb} {row.target} {row.changes}".casefold()
+        )
         return found[::-1][: min(limit, MAX_ROWS)]
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:

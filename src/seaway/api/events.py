@@ -15,11 +15,11 @@ from fastapi import Query, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from seaway.api.http.pipeline import caller_of, pipeline_of
-from seaway.api.http.queries import Word, find, tenant_asked
+from seaway.api.http.queries import LARGEST_ID, Word, find, tenant_asked
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import Header, operation, router
 from seaway.api.hub import Hub, Listener, Subscription
-from seaway.api.job_views import LARGEST_ID, AfterEvent, EventLimit, SinceEvent, begin_of
+from seaway.api.job_views import AfterEvent, EventLimit, SinceEvent, begin_of
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.domain.errors import RejectedError, SeawayError

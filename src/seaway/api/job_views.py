@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 
 from seaway.api.http.bodies import chosen
 from seaway.api.http.pipeline import RequestPipeline, caller_of, pipeline_of
-from seaway.api.http.queries import Moment, find
+from seaway.api.http.queries import LARGEST_ID, Moment, find
 from seaway.api.http.replies import Reply, encoded_page, json_reply
 from seaway.api.http.routes import operation, router
 from seaway.api.jobs import JobRef
@@ -41,8 +41,6 @@ from seaway.wire.normalised import NormalisedJob, normalised_fields
 MAX_REPLICA = MAX_REPLICAS - 1
 MAX_OBJECTS = 1_000
 """Maximum number of objects in one response."""
-
-LARGEST_ID = 2**63 - 1
 
 ContainerName = Annotated[
     str,

@@ -8,10 +8,9 @@ from fastapi import Query, Request, Response
 
 from seaway.api.http.bodies import read
 from seaway.api.http.pipeline import MADE, caller_of, pipeline_of
+from seaway.api.http.queries import AuditQuery
 from seaway.api.http.replies import json_reply
 from seaway.api.http.routes import operation, router
-from seaway.api.job_views import LARGEST_ID
-from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
 from seaway.bootstrap.settings import IdentitySettings
 from seaway.learning.policies.file import LARGEST_FILE
@@ -103,13 +102,9 @@ def provider_fields(oidc: IdentitySettings) -> dict[str, Any]:
 
 
 @operation(routes, "GET", "/audit", Role.ADMIN, {200: AuditPage})
-async def list_audit(
-    request: Request,
-    before: Annotated[int, Query(ge=0, le=LARGEST_ID, description="Return only entries before this one.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = 100,
-) -> Response:
-    """List the audit log, newest first."""
+async def list_audit(request: Request, query: Annotated[AuditQuery, Query()]) -> Response:
+    """List the audit log, newest first. Dry runs have no entry."""
     pipeline = pipeline_of(request)
-    rows = await pipeline.threads.read(pipeline.plane.store.audit, before, limit)
-    following = rows[-1].id if len(rows) == limit else None
+    rows = await pipeline.threads.read(pipeline.plane.store.audit, query.before, query.limit, query.wanted)
+    following = rows[-1].id if len(rows) == query.limit else None
     return json_reply({"entries": [audit_fields(row) for row in rows], "next": following})

@@ -20,6 +20,7 @@ from seaway.application.records import (
     ClusterReport,
     ClusterSample,
     Cordon,
+    Difference,
     EvaluationRecord,
     Event,
     FiringAlert,
@@ -100,12 +101,15 @@ class Change:
         Rows to insert or replace, by key.
     delete
         Rows to remove, by the key of the given value. Missing rows are ignored.
+    differences
+        Changed fields, for the audit entry of the request.
     """
 
     insert: list[Record] = field(default_factory=list)
     update: list[Record] = field(default_factory=list)
     put: list[Record] = field(default_factory=list)
     delete: list[Record] = field(default_factory=list)
+    differences: tuple[Difference, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.insert or self.update or self.put or self.delete)

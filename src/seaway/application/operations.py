@@ -11,6 +11,7 @@ from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import released
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.scheduler import Scheduler
+from seaway.application.differences import differences, text_of
 from seaway.application.policies import Gate, Policies
 from seaway.application.policies import Precondition as MeantPolicy
 from seaway.application.ports.clock import Clock
@@ -74,6 +75,7 @@ class Operations:
             If the cluster or node does not exist.
         """
         cordon, change = self.cordoned(cluster, node, actor, reason, drain=drain)
+        change.differences = differences(change, self._store)
         self._writer.require(change)
         return cordon
 
@@ -465,7 +467,9 @@ class Operations:
             raise ConflictError(also(Reason("has_unfinished", kind=kind, name=name, count=live), hint))
 
     def _store_with_event(self, change: Change, kind: str, reason: str, actor: str, tenant: str = "") -> None:
-        change.insert.append(Event(self._clock.now_ns(), kind, reason, actor, tenant))
+        change.differences = differences(change, self._store)
+        text = text_of(reason, change.differences)
+        change.insert.append(Event(self._clock.now_ns(), kind, text, actor, tenant))
         self._writer.require(change)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.arrays import count_of, stored_indexes
@@ -466,6 +467,26 @@ class LastUse:
     used_ns: int
 
 
+class Difference(NamedTuple):
+    """Changed field of a record.
+
+    Attributes
+    ----------
+    kind, name
+        Kind of the record, such as ``queue``, and its name.
+    field
+        Path of the field, such as ``limit.gpus``.
+    before, after
+        Values as text; empty without one.
+    """
+
+    kind: str
+    name: str
+    field: str
+    before: str
+    after: str
+
+
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
     """Entry of the audit log, one for each request that changes something.
@@ -484,6 +505,8 @@ class AuditEntry:
         Issuer of the credential; empty for Seaway's own tokens and for none.
     requests
         Number of requests that the entry stands for; more than 1 only for requests without a valid credential.
+    changes
+        Fields of queues, tenants, pools, reservations, clusters and cordons that the request changed.
     """
 
     at_ns: int
@@ -497,6 +520,7 @@ class AuditEntry:
     token_id: str = ""
     issuer: str = ""
     requests: int = 1
+    changes: tuple[Difference, ...] = ()
     id: int = 0
 
 

@@ -263,6 +263,7 @@ TEXTS: Mapping[str, str] = {
     "reservation_removed": "reservation {name} removed",
     "reservation_ended": "reservation {name} has ended",
     "tenant_set": "tenant {name}",
+    "record_changed": "{kind} {name}: {changes}",
     # Pods and workloads.
     "node_silent": "node {node} does not report its state",
     "ended_itself": "it ended",

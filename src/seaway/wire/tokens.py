@@ -115,6 +115,19 @@ class CallerOut(Shown):
     """Currency of prices and costs, a code of ISO 4217; empty if unknown."""
 
 
+class DifferenceOut(Shown):
+    """Changed field of a record."""
+
+    kind: str
+    """Kind of the record, such as `queue`."""
+    name: str
+    field: str
+    """Path of the field, such as `limit.gpus`."""
+    before: str
+    """Value as text; empty without one."""
+    after: str
+
+
 class AuditOut(Shown):
     """Entry of the audit log."""
 
@@ -130,6 +143,8 @@ class AuditOut(Shown):
     token_id: str
     issuer: str
     requests: int
+    changes: list[DifferenceOut]
+    """Fields of queues, tenants, pools, reservations, clusters and cordons that the request changed."""
 
 
 class AuditPage(Shown):
@@ -188,4 +203,5 @@ def audit_fields(entry: AuditEntry) -> dict[str, Any]:
         AuditOut,
         entry,
         at=moment(entry.at_ns),
+        changes=[each._asdict() for each in entry.changes],
     )

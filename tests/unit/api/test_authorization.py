@@ -280,6 +280,47 @@ async def test_every_change_is_in_the_audit_log(rig: Rig) -> None:
         assert [each["id"] for each in older["entries"]] == [entries[2]["id"], entries[3]["id"]]
 
 
+async def test_entries_have_the_values_before_and_after_of_what_was_changed(rig: Rig) -> None:
+    """Each changed field has both values, a new record only what differs from the defaults; events name them too."""
+    async with rig.client() as client:
+        for gpus in (32, 64):
+            await client.put("/api/v1/tenants/vision", json={"quotas": {"default": {"limit": {"gpus": gpus}}}})
+        await client.put("/api/v1/queues/q", json={"limit": {"memory": "2TB"}, "preemptible": False, "parent": ""})
+        await client.delete("/api/v1/queues/q")
+        await client.patch("/api/v1/fleet/clusters/a/facts", json={"price_per_gpu_hour": {"A100": "2.5"}})
+        await client.post("/api/v1/cordons", json={"cluster": "a", "node": "node-1", "reason": "disk"})
+        await client.put("/api/v1/tenants/vision", json={"quotas": {"default": {"limit": {"gpus": 64}}}})
+        entries = (await client.get("/api/v1/audit")).json()["entries"][::-1]
+        events = (await client.get("/api/v1/fleet/events")).json()["events"]
+    changed = [[tuple(one.values()) for one in each["changes"]] for each in entries]
+    assert changed == [
+        [("tenant", "vision", "quotas.default.limit.gpus", "", "32")],
+        [("tenant", "vision", "quotas.default.limit.gpus", "32", "64")],
+        [("queue", "q", "limit.memory", "", "2000GB"), ("queue", "q", "preemptible", "true", "false")],
+        [("queue", "q", "limit.memory", "2000GB", ""), ("queue", "q", "preemptible", "false", "true")],
+        [("cluster", "a", "prices.A100", "", "2.5")],
+        [("cordon", "a.node-1", "drain", "", "false"), ("cordon", "a.node-1", "reason", "", "disk")],
+        [],
+    ]
+    assert "tenant vision: limit gpus 32 -> 64" in [each["message"] for each in events]
+
+
+async def test_entries_are_filtered_and_questions_are_left_out(rig: Rig) -> None:
+    """Entries match by caller, text and time; what-if questions only appear when they are asked for."""
+    async with rig.client() as client:
+        await client.put("/api/v1/tenants/vision", json={"quotas": {"default": {"limit": {"gpus": 32}}}})
+        await client.post("/api/v1/whatif", json={"question": {"drain": ["a"]}})
+
+        async def verbs(**wanted: str) -> list[str]:
+            found = (await client.get("/api/v1/audit", params=wanted)).json()["entries"]
+            return [each["verb"] for each in found]
+
+        assert await verbs() == ["PUT put_tenant"]
+        assert await verbs(questions="true") == ["POST what_if", "PUT put_tenant"]
+        assert await verbs(contains="LIMIT.gpus") == ["PUT put_tenant"]
+        assert await verbs(actor="nobody") == await verbs(until="2020-01-01T00:00:00Z") == []
+
+
 async def test_strangers_write_few_audit_entries(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests without a valid token have two entries for an address and minute, with the number of requests."""
     monkeypatch.setattr(pipeline, "ANONYMOUS_S", 0.2)

@@ -74,7 +74,7 @@ ROW_WRITERS: dict[type[Any], tuple[Table, Callable[[Any], Row]]] = {
     Event: (tables.EVENTS, codec.event_row),
     IdempotencyKey: (tables.KEYS, codec.key_row),
     Token: (tables.TOKENS, codec.token_row),
-    AuditEntry: _plain(tables.AUDIT),
+    AuditEntry: (tables.AUDIT, codec.audit_row),
     Cordon: (tables.CORDONS, codec.cordon_row),
     ClusterFacts: (tables.CLUSTER_FACTS, codec.cluster_facts_row),
     ClusterReport: (tables.CLUSTER_REPORTS, codec.cluster_report_row),

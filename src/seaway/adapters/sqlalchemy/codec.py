@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,10 +17,12 @@ from pydantic import TypeAdapter
 
 from seaway.application.records import (
     Attempt,
+    AuditEntry,
     ClusterFacts,
     ClusterInventory,
     ClusterReport,
     Cordon,
+    Difference,
     Event,
     HeldUse,
     IdempotencyKey,
@@ -279,6 +281,18 @@ def read_pending_command(row: Sequence[Any]) -> PendingCommand:
     """Decode a pending command."""
     job_id, attempt, cluster, verb, created_ns = row
     return PendingCommand(ids.encode(job_id), attempt, cluster, _VERBS[verb], created_ns)
+
+
+def audit_row(row: AuditEntry) -> Row:
+    """Encode an audit entry."""
+    changes = orjson.dumps([[*each] for each in row.changes]).decode() if row.changes else None
+    return (*(getattr(row, each.name) for each in fields(row)[:-2]), changes, row.id)
+
+
+def read_audit(row: Sequence[Any]) -> AuditEntry:
+    """Decode an audit entry."""
+    changes = tuple(Difference(*each) for each in orjson.loads(row[-2])) if row[-2] else ()
+    return AuditEntry(*[*row[:-2], changes, row[-1]])
 
 
 def event_row(row: Event) -> Row:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.domain.errors import RejectedError, UnavailableError
 
-NEWEST = "0041"
+NEWEST = "0042"
 """Schema version after all migrations; versions increase."""
 
 VERSION_TABLE = "alembic_version"

@@ -55,7 +55,7 @@ from seaway.adapters.sqlalchemy.tables import (
 )
 from seaway.adapters.sqlalchemy.writer import Writer
 from seaway.application.changes import Change, Outcome
-from seaway.application.ports.store import MAX_ROWS, JobFilter, Retention, UsageFilter
+from seaway.application.ports.store import MAX_ROWS, AuditFilter, JobFilter, Retention, UsageFilter
 from seaway.application.records import (
     NS_PER_S,
     Acknowledgement,
@@ -467,10 +467,25 @@ class SqlStore:
         """Return all stored evaluations."""
         return self._read(_plain(EvaluationRecord), select(EVALUATIONS).order_by(EVALUATIONS.c.name))
 
-    def audit(self, before: int, limit: int) -> list[AuditEntry]:
+    def audit(self, before: int, limit: int, wanted: AuditFilter | None = None) -> list[AuditEntry]:
         """Return audit entries, new to old."""
         question = select(AUDIT).order_by(AUDIT.c.id.desc()).limit(min(limit, MAX_ROWS))
-        return self._read(_plain(AuditEntry), question.where(AUDIT.c.id < before) if before else question)
+        if before:
+            question = question.where(AUDIT.c.id < before)
+        if wanted is None:
+            return self._read(codec.read_audit, question)
+        if wanted.actor:
+            question = question.where(AUDIT.c.actor == wanted.actor)
+        if wanted.since_ns:
+            question = question.where(AUDIT.c.at_ns >= wanted.since_ns)
+        if wanted.until_ns:
+            question = question.where(AUDIT.c.at_ns < wanted.until_ns)
+        if wanted.without:
+            question = question.where(AUDIT.c.verb.not_in(wanted.without))
+        if wanted.contains:
+            among = (AUDIT.c.verb, AUDIT.c.target, AUDIT.c.changes)
+            question = question.where(or_(*(each.icontains(wanted.contains, autoescape=True) for each in among)))
+        return self._read(codec.read_audit, question)
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
         """Return samples, oldest first."""

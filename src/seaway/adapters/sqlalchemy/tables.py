@@ -266,6 +266,7 @@ AUDIT = _table(
     _later("token_id"),
     _later("issuer"),
     _later_count("requests", "1"),
+    _later_text("changes"),
     _id(),
     _key("id"),
     Index("ix_audit_at", "at_ns"),

@@ -472,13 +472,22 @@ ANSWERS: dict[str, Any] = {
                 "actor": "ada",
                 "role": "user",
                 "tenant": "default",
-                "verb": "POST submit_job",
-                "target": f"/api/v1/jobs/{_ID}",
-                "status": 201,
+                "verb": "PUT put_tenant",
+                "target": "/api/v1/tenants/vision",
+                "status": 200,
                 "address": "192.0.2.7",
                 "token_id": "5f0c3a9e1b24",
                 "issuer": "",
                 "requests": 1,
+                "changes": [
+                    {
+                        "kind": "tenant",
+                        "name": "vision",
+                        "field": "quotas.default.limit.gpus",
+                        "before": "32",
+                        "after": "64",
+                    }
+                ],
             }
         ],
         "next": None,

@@ -277,7 +277,11 @@ class RequestPipeline:
         request.scope[OPERATION] = operation
         entry = None
         if changed is not None and request.scope["method"] in CHANGING:
-            entry = RequestEntry(lambda change: self._entry(request, request.scope[WHO], changed, _created(change)))
+            entry = RequestEntry(
+                lambda change: replace(
+                    self._entry(request, request.scope[WHO], changed, _created(change)), changes=change.differences
+                )
+            )
         REQUEST_ENTRY.set(entry)
         try:
             who = request.scope[WHO] = await self._who(request)

@@ -16,7 +16,7 @@ from seaway.api.http.pipeline import caller_of, pipeline_of
 from seaway.application.access import Caller
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.jobs import stored_job
-from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
+from seaway.application.ports.store import MAX_ROWS, AuditFilter, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError, UnknownError
@@ -132,6 +132,7 @@ class JobQuery(BaseModel):
 
 MOST = 2**31 - 1
 LIMIT = 100
+LARGEST_ID = 2**63 - 1
 
 
 class MapQuery(BaseModel):
@@ -184,6 +185,37 @@ class FleetQuery(MapQuery):
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
     """Maximum number of entries on a page."""
+
+
+QUESTIONS = ("POST what_if",)
+"""Verbs of requests that change nothing."""
+
+
+class AuditQuery(BaseModel):
+    """Filter of audit entries. Omitted fields do not filter."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    before: Annotated[int, Field(ge=0, le=LARGEST_ID)] = 0
+    """Return only entries before this one."""
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = LIMIT
+    """Maximum number of entries on a page."""
+    actor: Word = ""
+    """Filter by caller."""
+    contains: Word = ""
+    """Filter by a part of the operation, the object or the changes."""
+    since: Moment = ""
+    """Start time, like 2026-11-21T10:00:00Z."""
+    until: Moment = ""
+    """End time, which is not part of it."""
+    questions: bool = False
+    """Include what-if questions, which change nothing."""
+
+    @property
+    def wanted(self) -> AuditFilter:
+        """The filter."""
+        since_ns, until_ns = (at_ns(each) if each else 0 for each in (self.since, self.until))
+        return AuditFilter(self.actor, self.contains, since_ns, until_ns, () if self.questions else QUESTIONS)
 
 
 After = Annotated[str, Query(max_length=100, description="Value of `next` from the previous page.")]

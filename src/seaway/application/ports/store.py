@@ -73,6 +73,29 @@ class JobSort(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Filter of audit entries. Empty fields do not filter.
+
+    Attributes
+    ----------
+    actor
+        Name of the caller.
+    contains
+        Part of the operation, the object or the changes, in upper or lower case.
+    since_ns, until_ns
+        Begin of the time, and its end, which is not part of it; 0 for no bound.
+    without
+        Verbs to leave out.
+    """
+
+    actor: str = ""
+    contains: str = ""
+    since_ns: int = 0
+    until_ns: int = 0
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobFilter:
     """Filter of jobs. None and empty fields do not filter.
 
@@ -394,8 +417,8 @@ class Store(Protocol):
     def evaluations(self) -> list[EvaluationRecord]:
         """Return all stored evaluations, by name."""
 
-    def audit(self, before: int, limit: int) -> list[AuditEntry]:
-        """Return audit entries with an ID below `before` (0 for the latest), newest first."""
+    def audit(self, before: int, limit: int, wanted: AuditFilter | None = None) -> list[AuditEntry]:
+        """Return matching audit entries with an ID below `before` (0 for the latest), newest first."""
 
     def cluster_samples(self, cluster: str, from_ns: int, limit: int, after: str = "") -> list[ClusterSample]:
         """Return samples of a cluster (all for an empty name) since a time, oldest first and by cluster.

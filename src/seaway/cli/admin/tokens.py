@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seaway.cli import arguments
 from seaway.cli.errors import note
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, show
 from seaway.cli.remote import Body, connect, each_of, whole
@@ -154,12 +155,22 @@ def revoke(
 def audit(
     context: typer.Context,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number, newest first.")] = 50,
+    actor: Annotated[str, typer.Option(help="Filter by caller.")] = "",
+    contains: Annotated[
+        str, typer.Option(metavar="TEXT", help="Filter by a part of the operation, the object or the changes.")
+    ] = "",
+    since: Annotated[str, typer.Option(metavar="TIME", help="Earliest time: an age like 2h, a date or a time.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Latest time; as with --since.")] = "",
+    questions: Annotated[
+        bool, typer.Option("--questions", help="Include what-if questions, which change nothing.")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the audit log of all requests (requires the admin role).
+    """Show the audit log of all requests, with the values that they changed (requires the admin role).
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
+      [cyan]seaway audit --contains quotas --since 7d[/cyan]
       [cyan]seaway audit --limit 1000 -o json | jq '.entries[] | select(.status >= 400)'[/cyan]
     """
     from seaway.client.calls.service import audit as call
@@ -167,7 +178,17 @@ def audit(
     from seaway.terminal.words import day
 
     with connect(context) as client:
-        body = whole(client, call(limit=limit))
+        body = whole(
+            client,
+            call(
+                limit=limit,
+                actor=actor,
+                contains=contains,
+                since=arguments.moment(since, "--since") if since else "",
+                until=arguments.moment(until, "--until") if until else "",
+                questions=questions,
+            ),
+        )
     rows = body["entries"]
     columns = (
         Column("AT", lambda each: day(each["at"])),
@@ -175,6 +196,7 @@ def audit(
         Column("ROLE", lambda each: each["role"], drop=2),
         Column("DID", lambda each: each["verb"], cut=True),
         Column("TO", lambda each: each["target"], cut=True, drop=1),
+        Column("CHANGES", _changes, cut=True),
         Column("STATUS", _status),
         Column("FROM", lambda each: each["address"], drop=3),
         Column("REQUESTS", lambda each: str(each["requests"]), drop=4),
@@ -195,6 +217,10 @@ def _holds(token: Body) -> Text:
         return Text("for ever", "green")
     over = moment(token["expires_at"]) <= datetime.now(UTC)
     return Text(f"{'expired' if over else 'until'} {day(token['expires_at'])}", "red" if over else "green")
+
+
+def _changes(entry: Body) -> str:
+    return ", ".join(f"{each['field']} {each['before'] or '-'} -> {each['after'] or '-'}" for each in entry["changes"])
 
 
 def _status(entry: Body) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from seaway.client.call import Answer, Call, Model, Nothing, Paged, Text, get, page_size, part, send
 
@@ -137,8 +137,33 @@ def identity_provider() -> Call[ProviderOut]:
     return get("/identity-provider", PROVIDER)
 
 
-def audit(*, limit: int | None = 100, before: int = 0) -> Paged[AuditOut]:
+class AuditFilter(TypedDict, total=False):
+    """Filter of audit entries. Omitted fields do not filter.
+
+    Attributes
+    ----------
+    actor
+        Name of the caller.
+    contains
+        Part of the operation, the object or the changes.
+    since, until
+        Times as in RFC 3339.
+    questions
+        True to include what-if questions, which change nothing.
+    """
+
+    actor: str
+    contains: str
+    since: str
+    until: str
+    questions: bool
+
+
+def audit(*, limit: int | None = 100, before: int = 0, **wanted: Unpack[AuditFilter]) -> Paged[AuditOut]:
     """List the audit log, newest first."""
-    return Paged(
-        get("/audit", AUDIT, {"limit": page_size(limit), "before": before or None}), "entries", "before", limit
-    )
+    given: dict[str, str | int | None] = {
+        **{name: ("true" if value is True else str(value)) if value else None for name, value in wanted.items()},
+        "limit": page_size(limit),
+        "before": before or None,
+    }
+    return Paged(get("/audit", AUDIT, given), "entries", "before", limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -185,6 +186,15 @@ async def show_audit(visit: Visit) -> None:
     await _Audit(visit).follow()
 
 
+AUDIT_FILTERS = ("actor", "contains", "since", "questions")
+"""Names of the filters in addresses."""
+
+
+def _begin_of(day: str) -> str:
+    """Return the begin of a day in UTC; empty for anything else."""
+    return f"{day}T00:00:00Z" if re.fullmatch(r"\d{4}-[01]\d-[0-3]\d", day) else ""
+
+
 class _Audit:
     """Audit section of one visitor."""
 
@@ -193,19 +203,50 @@ class _Audit:
         self._marks = [0]  # positions of the previous pages and of this one
         self._next: int | None = None
         self._latest = Latest(visit)
-        self._fragment = Fragment("audit", visit.words)
+        words, self._given = visit.words, {name: visit.query.get(name, "") for name in AUDIT_FILTERS}
+        titles = {"actor": words("Actor"), "contains": words("Contains"), "since": words("Earliest day")}
+        with ui.element("search").classes("filters").props(f'aria-label="{words("Filters")}"'):
+            for name, title in titles.items():
+                field = ui.input(title, value=self._given[name], on_change=self._filtered(name))
+                kind = " type=date stack-label" if name == "since" else ""
+                field.props(f"outlined dense clearable debounce=300 autocomplete=off{kind}").classes("filter")
+            questions = ui.checkbox(words("What-if questions"), value=bool(self._given["questions"]))
+            questions.on_value_change(self._filtered("questions"))
+        self._fragment = Fragment("audit", words)
         on_act(self._fragment, self._act)
 
     async def follow(self) -> None:
         """Show the selected page."""
         turn, self._next = self._latest.begin(), None
-        call = access.audit(limit=MOST, before=self._marks[-1]).first
+        given = self._given
+        call = access.audit(
+            limit=MOST,
+            before=self._marks[-1],
+            actor=given["actor"],
+            contains=given["contains"],
+            since=_begin_of(given["since"]),
+            questions=bool(given["questions"]),
+        ).first
         with self._fragment.element:
             await turn.follow(call, self._received, AUDIT_REFRESH_S)
 
     def _received(self, page: AuditPage) -> None:
         self._next = page.next
-        self._fragment.show(entries=page.entries, first=len(self._marks) == 1, more=page.next is not None)
+        self._fragment.show(
+            entries=page.entries,
+            first=len(self._marks) == 1,
+            more=page.next is not None,
+            filtered=any(self._given.values()),
+        )
+
+    def _filtered(self, name: str) -> Callable[[Any], Awaitable[None]]:
+        async def callback(event: Any) -> None:  # noqa: ANN401  # type of the library
+            self._given[name] = "yes" if event.value is True else str(event.value or "").strip()
+            self._visit.keep(**{name: self._given[name] or None})
+            self._marks = [0]
+            await self.follow()
+
+        return callback
 
     async def _act(self, act: str, _: str) -> None:
         if act == "next" and self._next:
