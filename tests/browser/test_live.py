@@ -103,7 +103,7 @@ def test_all_goes_by_keyboard(look: Look, demo: Running) -> None:
 def test_a_line_of_the_graph_leads_to_its_link(look: Look) -> None:
     """A click on a link in the graph opens its page."""
     with look("viewer") as looker:
-        page = looker.open("/network")
+        page = looker.open("/network?view=graph")
         expect(page.locator(".links-graph svg text", has_text="gw-4")).to_be_visible()
         there, tries = re.compile(r"/network/gw-\d/gw-\d$"), 10
         while tries and not there.search(page.url):  # clicks while the lines are still drawn may miss

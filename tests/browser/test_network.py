@@ -18,7 +18,7 @@ INK_IN_THE_DARK = "rgb(228, 237, 242)"
 def test_what_is_looked_at_is_stored_and_leads_to_a_link_and_back(look: Look) -> None:
     """View, value and owner of links survive a reload; a cell leads to its link, and that to the other direction."""
     with look("viewer") as looker:
-        page = looker.open("/network")
+        page = looker.open("/network?view=graph")
         expect(page.locator(".links-graph svg text", has_text="gw-4")).to_be_visible()
         keep_screen(page, "network-graph-light-en-1440")
         page.get_by_role("tab", name="Matrix").click()
@@ -42,7 +42,7 @@ def test_what_is_looked_at_is_stored_and_leads_to_a_link_and_back(look: Look) ->
 def test_the_table_says_all_to_everybody(look: Look) -> None:
     """In the dark theme, in Chinese and on a phone: nothing is hidden sideways, and charts have the theme's colours."""
     with look("operator", theme="dark", language="zh", size=NARROW) as looker:
-        page = looker.open("/network?view=table")
+        page = looker.open("/network")
         first = page.locator(".fragment-links tbody tr").first
         expect(first).to_contain_text("45 ms")
         expect(page.get_by_text("网关探针")).to_be_visible()
@@ -62,7 +62,7 @@ def test_the_table_says_all_to_everybody(look: Look) -> None:
 def test_names_that_there_are_not_are_reported_at_the_field_and_in_words(look: Look) -> None:
     """A missing gateway leads back to all links; the page of its link reports that, with the typed name."""
     with look("viewer") as looker:
-        page = looker.open("/network?gateway=<b>gone")
+        page = looker.open("/network?view=graph&gateway=<b>gone")
         expect(page.get_by_text("<b>gone not found.")).to_be_visible()
         expect(page.locator(".links-graph svg text", has_text="gw-1")).to_be_visible()
         looker.go(page, "/network/gw-1/<b>gone")

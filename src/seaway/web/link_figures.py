@@ -20,6 +20,9 @@ MBPS_PER_GBPS = 1000
 STEPS = 5
 """Number of colours; 0 is the best."""
 
+OUTLIER = 2.5
+"""Ratio of the worst value to the edge of the worst fifth from which it is far beyond the others."""
+
 NONE = "–"
 """Text of an unknown value."""
 
@@ -143,7 +146,8 @@ class Scale:
 def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
     """Return the colours for values. Edges are chosen from the candidates of the quantity, so that they seldom change.
 
-    Classes have about equally many values. If values are close together, there are fewer classes, the better ones.
+    Classes have about equally many values. If values are close together, there are fewer classes, the better ones. If
+    the worst value is far beyond the others, the last class has only what is near it.
     """
     if figure.fixed:
         return Scale(figure, figure.fixed)
@@ -151,5 +155,7 @@ def scale_of(figure: Figure, values: Iterable[int]) -> Scale:
     if not ordered:
         return Scale(figure, ())
     shares = [ordered[len(ordered) * part // STEPS] for part in range(1, STEPS)]
+    if not figure.more_is_better and ordered[-1] >= OUTLIER * shares[-1]:
+        shares[-1] = round((shares[-1] * ordered[-1]) ** 0.5)
     near = {min(figure.steps, key=lambda rung: abs(log(rung / max(share, 1)))) for share in shares}
     return Scale(figure, tuple(sorted(rung for rung in near if ordered[0] < rung <= ordered[-1])))

@@ -59,6 +59,13 @@ def test_colours_stay_when_figures_waver() -> None:
     assert scale_of(FIGURES["latency"], values).edges == scale_of(FIGURES["latency"], wavered).edges
 
 
+def test_a_link_far_beyond_the_others_has_a_colour_of_its_own() -> None:
+    """Of links up to 150 ms and one of 480 ms, only the last one is in the worst class."""
+    values = [each * MS for each in (5, 20, 40, 60, 80, 100, 120, 140, 150, 480)]
+    scale = scale_of(FIGURES["latency"], values)
+    assert [scale.step(each) for each in values].count(STEPS - 1) == 1
+
+
 def test_any_loss_differs_from_none() -> None:
     """Loss has its own classes: none, then less than a thousandth, and so on."""
     scale = scale_of(FIGURES["loss"], [])

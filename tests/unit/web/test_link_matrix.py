@@ -92,6 +92,21 @@ def test_lines_of_a_graph_say_how_much_is_known() -> None:
     ]
 
 
+def test_a_line_says_all_figures_and_a_lost_cluster_marks_its_gateway() -> None:
+    """The tip of a link has every quantity; names are whole, with the state of a cluster that does not answer."""
+    ends = {each.name: each for each in GATEWAYS}
+    lost = {GATEWAYS[0].name: "lost"}
+    series = graph([link()], ends, scale_for([link()], FIGURES["loss"]), "", Words(), lost)["series"][0]
+    tip = series["links"][0]["tip"]
+    assert all(f"{each.title}: " in tip for each in FIGURES.values())
+    assert tip.count("<b>") == 1
+    labels = {each["name"]: each["label"].get("formatter", each["name"]) for each in series["data"]}
+    assert labels[GATEWAYS[0].name] == f"{GATEWAYS[0].name} (lost)"
+    assert all("overflow" not in each["label"] for each in series["data"])
+    html = drawn(MATRIX, (), lambda _: True, Words(), lost).html
+    assert html.count("matrix-lost") == 2
+
+
 def test_names_in_tips_are_escaped_and_the_chosen_gateway_is_in_the_middle() -> None:
     """Tips are HTML; others stand around on a circle."""
     links = [link(source="<b>office</b>"), link()]

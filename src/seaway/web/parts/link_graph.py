@@ -8,7 +8,7 @@ from html import escape
 from math import atan2, cos, degrees, hypot, pi, sin
 from typing import TYPE_CHECKING, Any
 
-from seaway.web.link_figures import Figure, Scale, loss_text, scale_of
+from seaway.web.link_figures import FIGURES, Figure, Scale, loss_text, scale_of
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ MAX_OF_ONE = 240
 ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
               "free": "free_mbps"}  # fmt: skip
 """Attributes of a link in the API, by quantity."""
+
+NO_STATES: Mapping[str, str] = {}
+
+PIXELS_PER_LETTER = 7
+"""Width of a letter of names, at most on average."""
 
 LINES = {"stale": "dashed", "unknown": "dotted"}
 """Line styles of links without new measurements."""
@@ -52,7 +57,12 @@ def scale_for(links: Sequence[KnownLinkOut], figure: Figure) -> Scale:
 
 
 def graph(
-    links: Sequence[KnownLinkOut], ends: Mapping[str, GatewayOut], scale: Scale, centre: str, words: Words
+    links: Sequence[KnownLinkOut],
+    ends: Mapping[str, GatewayOut],
+    scale: Scale,
+    centre: str,
+    words: Words,
+    lost: Mapping[str, str] = NO_STATES,
 ) -> dict[str, Any]:
     """Return the chart of links.
 
@@ -62,12 +72,24 @@ def graph(
         Gateways by name.
     centre
         Gateway in the middle; empty for none.
+    lost
+        States of the clusters behind gateways that do not answer, by gateway.
     """
     names = sorted({name for each in links for name in (each.source, each.target)}, key=lambda name: _side(ends, name))
     around = [name for name in names if name != centre]
     nodes = [_node(name, at, len(around), ends, words) for at, name in enumerate(around)]
     if centre in names:
         nodes.append({**_node(centre, 0, 1, ends, words), "x": 0, "y": 0, "symbolSize": 26})
+    for each in nodes:
+        if state := lost.get(each["name"]):
+            each["itemStyle"] = {"color": "var(--paper)", "borderColor": "var(--bad)", "borderWidth": 3}
+            each["label"]["formatter"] = f"{each['name']} ({words(state)})"
+            each["tip"] += f"<br>{escape(words(state))}"
+    side = (
+        24 + PIXELS_PER_LETTER * max(len(each["label"].get("formatter", each["name"])) for each in nodes)
+        if nodes
+        else 0
+    )
     return {
         "animation": False,
         "tooltip": {
@@ -80,8 +102,8 @@ def graph(
             {
                 "type": "graph",
                 "layout": "none",
-                "left": 76,
-                "right": 76,
+                "left": side,
+                "right": side,
                 "top": 40,
                 "bottom": 40,
                 "preserveAspect": "contain",
@@ -122,7 +144,7 @@ def _node(name: str, at: int, count: int, ends: Mapping[str, GatewayOut], words:
         "symbol": "roundRect" if of_cluster else "circle",
         "symbolSize": 18 if count < LABELLED_GATEWAYS else 9,
         "itemStyle": {"color": "var(--core)" if of_cluster else "var(--memory)"},
-        "label": {**label, "width": 70, "overflow": "truncate"},
+        "label": label,
         "tip": f"<b>{escape(name)}</b><br>{escape(sorts_before(end, words))}",
     }
 
@@ -138,16 +160,29 @@ def sorts_before(end: GatewayOut | None, words: Words) -> str:
     return words("before site {site}", site=end.site)
 
 
+def figures_of(link: KnownLinkOut, words: Words) -> dict[str, str]:
+    """Return all figures of a link as text, by the titles of the quantities."""
+    dead = is_dead(link)
+    return {
+        each.title: words("no answer")
+        if dead and each.name in ("latency", "jitter")
+        else loss_text(link.loss_ppm, link.loss_bound_ppm)
+        if each.name == "loss"
+        else each.write(getattr(link, ATTRIBUTES[each.name]) or None)
+        for each in FIGURES.values()
+    }
+
+
 def _arc(link: KnownLinkOut, scale: Scale, words: Words) -> dict[str, Any]:
     value = value_of(link, scale.figure)
     color = "var(--heat-dead)" if is_dead(link) else "var(--quiet)"
     if value is not None and not is_dead(link):
         color = f"var(--heat-{scale.step(value)})"
-    said = words("no answer") if is_dead(link) else scale.figure.write(value)
-    if scale.figure.name == "loss":
-        said = loss_text(value, link.loss_bound_ppm)
     line = "dotted" if is_dead(link) else LINES.get(link.state, "solid")
-    tip = f"{escape(link.source)} → {escape(link.target)}<br>{escape(words(scale.figure.title))}: <b>{escape(said)}</b>"
+    tip = f"{escape(link.source)} → {escape(link.target)}"
+    for title, text in figures_of(link, words).items():
+        shown = f"<b>{escape(text)}</b>" if title == scale.figure.title else escape(text)
+        tip += f"<br>{escape(words(title))}: {shown}"
     return {
         "source": link.source,
         "target": link.target,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -14,14 +14,14 @@ from seaway.domain.units import loss_bound_percent
 from seaway.web.fragment import Fragment, written
 from seaway.web.latest import Latest, Turn
 from seaway.web.link_figures import FIGURES, NONE, Scale, loss_text, milliseconds, rate, scale_of
-from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, graph, is_dead, scale_for
+from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, NO_STATES, graph, is_dead, scale_for
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from nicegui.events import GenericEventArguments
 
-    from seaway.wire.fleet import GatewayOut
+    from seaway.wire.fleet import ClusterList, GatewayOut
     from seaway.wire.links import KnownLinkOut, LinkList, LinkMatrix
     from seaway.wire.network_views import AgentList
 
@@ -111,7 +111,9 @@ _DRAWN: dict[tuple[object, ...], tuple[LinkMatrix, Drawn]] = {}
 MAX_CACHED = 32
 
 
-def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words) -> Drawn:
+def drawn(
+    matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Words, lost: Mapping[str, str] = NO_STATES
+) -> Drawn:
     """Return a rendered matrix.
 
     All visitors with the same answer and filters share it, because 9,900 cells take a while to render.
@@ -120,13 +122,18 @@ def drawn(matrix: LinkMatrix, chosen: tuple[str, ...], wanted: Wanted, words: Wo
     ----------
     chosen
         Filters that `wanted` applies.
+    lost
+        States of the clusters behind gateways that do not answer, by gateway.
     """
-    key = matrix.figure, chosen, words.language
+    key = matrix.figure, chosen, words.language, *sorted(lost.items())
     known = _DRAWN.pop(key, None)
     if known is None or known[0] is not matrix:
         figure, rows = FIGURES[matrix.figure], rows_of(matrix, wanted, words)
         caption = words("{figure} of links, in {unit}", figure=words(figure.title), unit=figure.unit)
-        known = matrix, Drawn(rows.scale, written("link_matrix", words, matrix=rows, unit=figure.unit, caption=caption))
+        known = (
+            matrix,
+            Drawn(rows.scale, written("link_matrix", words, matrix=rows, unit=figure.unit, caption=caption, lost=lost)),
+        )
     _DRAWN[key] = known
     while len(_DRAWN) > MAX_CACHED:
         del _DRAWN[next(iter(_DRAWN))]
@@ -156,13 +163,13 @@ EVERY_S = 3.0
 
 AGENTS_EVERY_S = 3.0
 
-ROWS = 50
+ROWS = 20
 """Number of links in the table at first, and the step by which it grows."""
 
 MAX_ROWS = 1000
 """Maximum number of links in an answer of the API."""
 
-VIEWS = ("graph", "matrix", "table")
+VIEWS = ("table", "matrix", "graph")
 
 POINT = """event => {
   const cell = event.target.closest("td"), head = cell?.parentElement.cells[0];
@@ -210,6 +217,18 @@ class _Page:
     ends: dict[str, GatewayOut]
     shown: ui.element
     latest: Latest
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """States of the clusters."""
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """States of the clusters behind gateways of which none answers, by gateway."""
+        states = {
+            name: {self.clusters.get(each, "up") for each in end.clusters}
+            for name, end in self.ends.items()
+            if end.clusters
+        }
+        return {name: min(each) for name, each in states.items() if "up" not in each}
 
     def keep(self) -> None:
         """Write view and filters into the address."""
@@ -227,10 +246,10 @@ class _Page:
             match self.looked.view:
                 case "matrix":
                     await self._matrix(turn)
-                case "table":
-                    await self._table(turn)
-                case _:
+                case "graph":
                     await self._graph(turn)
+                case _:
+                    await self._table(turn)
 
     async def _graph(self, turn: Turn) -> None:
         looked, words = self.looked, self.visit.words
@@ -243,7 +262,7 @@ class _Page:
 
         def callback(value: LinkList) -> None:
             scale = scale_for(value.links, FIGURES[looked.figure])
-            options = graph(value.links, self.ends, scale, looked.gateway, words)
+            options = graph(value.links, self.ends, scale, looked.gateway, words, self.lost)
             if options != chart.options:
                 chart.options.clear()
                 chart.options.update(options)
@@ -262,7 +281,7 @@ class _Page:
 
         def callback(value: LinkMatrix) -> None:
             self.ends = {each.name: each for each in value.gateways}
-            shown = drawn(value, tuple(looked.chosen.values()), looked.wants, words)
+            shown = drawn(value, tuple(looked.chosen.values()), looked.wants, words, self.lost)
             cells.put(shown.html)
             legend.show(classes=shown.scale.classes(), nodes=False)
 
@@ -276,7 +295,7 @@ class _Page:
         def callback(value: LinkList) -> None:
             said = words("{n} of {total}, the worst first by: {figure}", n=len(value.links), total=value.total,
                          figure=words(figure.title))  # fmt: skip
-            table.show(links=[_row(each, words) for each in value.links], said=said)
+            table.show(links=[_row(each, words) for each in value.links], said=said, lost=self.lost)
             more.set_visibility(len(value.links) < min(value.total, MAX_ROWS))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=looked.rows)
@@ -292,7 +311,9 @@ class _Page:
             case {"dataType": "edge", "data": {"source": str(source), "target": str(target)}}:
                 ui.navigate.to(link_page(source, target))
             case {"dataType": "node", "name": str(name)}:
-                ui.navigate.to(f"/network?{urlencode({'gateway': name, 'figure': self.looked.figure})}")
+                ui.navigate.to(
+                    f"/network?{urlencode({'view': 'graph', 'gateway': name, 'figure': self.looked.figure})}"
+                )
 
 
 async def build(visit: Visit) -> None:
@@ -306,6 +327,11 @@ async def build(visit: Visit) -> None:
     page = _Page(visit, looked, {each.name: each for each in gateways}, shown, Latest(visit))
     with bar:
         _bar(page, words)
+
+    def know(value: ClusterList) -> None:
+        page.clusters = {each.name: each.state for each in value.clusters}
+
+    await visit.follow(fleet.clusters(), know, EVERY_S)
     await page.look()
     if visit.may("operator"):
         agents = Fragment("agents", words)
@@ -339,7 +365,7 @@ def _bar(page: _Page, words: Words) -> None:
         looked.rows = ROWS
         await page.look()
 
-    titles = {"graph": words("Graph"), "matrix": words("Matrix"), "table": words("Table")}
+    titles = {"table": words("Table"), "matrix": words("Matrix"), "graph": words("Graph")}
     with ui.tabs().props(f'dense no-caps aria-label="{words("View of links")}"') as tabs:
         for name, title in titles.items():
             ui.tab(name, title)
