@@ -350,7 +350,7 @@ class Overview:
             reason = job.reason
             if (job.state.waits or job.state.placed) and self._live.clock.monotonic_ns() < until_ns:
                 with suppress(UnavailableError):  # the state is being read again
-                    reason = self._tries.text(job, sees=sees)
+                    reason = self._tries.text(job, sees)
             yield job if reason is job.reason else replace(job, reason=reason)
 
     def reason(self, job: JobRecord, sees: Sees = lambda _: True, *, remedies: bool = True) -> Reason:

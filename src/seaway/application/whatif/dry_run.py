@@ -307,7 +307,7 @@ class DryRuns:
                 room_from=present.room_from,
                 why=present.text,
             )
-        why = self.text(job, attempt)
+        why = self.text(job)
         said = reasons.Reason("in_state", state=job.state.value, why=why)
         if not job.state.placed:
             return Reason(job, said, 0, 0, (), because, None, "finished", why=why)
@@ -318,7 +318,7 @@ class DryRuns:
         placements = attempt.placements if attempt else ()
         return Reason(job, said, 0, 0, placements, because, explanation, "placed", why=why)
 
-    def text(self, job: JobRecord, attempt: Attempt | None = None, sees: Sees = lambda _: True) -> str:
+    def text(self, job: JobRecord, sees: Sees = lambda _: True) -> str:
         """Return the present reason of a job, one clause: the same in lists, its head, explanations and queues.
 
         Explanations that it needs may be some seconds old while the fleet is busy.
@@ -333,9 +333,7 @@ class DryRuns:
         if not job.state.placed:
             return job.reason
         with self._controller.lock:
-            found = self._controller.live.attempts.get((job.id, job.attempt)) or attempt
-            grows = self._controller.scheduler.resizer.waits(job, found) if found else ""
-        return reasons.also(job.reason, grows)
+            return self._controller.scheduler.reasons.of_placed(job)
 
     def _present(self, job: JobRecord, sees: Sees, *, remedies: bool = False, listed: bool = False) -> _Present:
         """Return the present reason of a waiting job. Lists need explanations only for jobs that wait for nodes."""

@@ -70,6 +70,25 @@ def test_a_service_grows_and_shrinks_without_a_stop() -> None:
     assert [each.partition(" replica")[0] for each in reasons] == ["grows from 2 to 6", "shrinks from 6 to 3"]
 
 
+def test_a_resize_is_the_reason_of_a_job_until_it_has_ended() -> None:
+    """While replicas come or go, the reason of the job names both numbers; then it names its nodes."""
+    made = nodes_of_four()
+    job = service(made, 2)
+
+    def reason() -> str:
+        (shown,) = made.plane.overview.present([made.job(job)])
+        assert made.plane.overview.reason(made.job(job)).message == f"running: {shown.reason}"
+        return shown.reason
+
+    assert reason() == "runs on alpha/node-0"
+    for replicas, said in ((6, "grows from 2 to 6 replicas"), (3, "shrinks from 6 to 3 replicas")):
+        made.plane.jobs.change(job, replace(made.job(job).spec, replicas=replicas), "ada")
+        made.plane.controller.step()
+        assert reason().startswith(said)
+        made.plane.run(10)
+        assert reason().startswith("runs on alpha/node-")
+
+
 def test_replicas_leave_so_that_a_whole_node_becomes_free() -> None:
     """Of replicas on two nodes, those on the emptier node leave."""
     made = nodes_of_four()

@@ -162,7 +162,9 @@ class Scheduler:
         self.resizer = Resizer(live, self.ready)
         self.shadows = Shadows(live)
         self.deferral = Deferral(live.clock.monotonic_ns, live.settings.max_deferral_s)
-        self.reasons = WaitingReasons(live, self, self.reservations, self.deferral, self.preemptor.room_for)
+        self.reasons = WaitingReasons(
+            live, self, self.reservations, self.deferral, self.preemptor.room_for, self.resizer.waits
+        )
         self.tally = Tally()
         self._planned: Mapping[str, PlannedStart] = {}
         self._refusals: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Reasons why jobs wait. What stores, lists or explains such a reason asks here."""
+"""Present reasons of jobs that wait or run. What stores, lists or explains such a reason asks here."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from seaway.application.changes import Change
+from seaway.application.control.orphans import STARTED, phase_of
 from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.preemptor import room_text
 from seaway.application.control.scheduler.reservations import Deferral, Reservation, Reservations
 from seaway.application.control.state import ControlState
-from seaway.application.records import NS_PER_S, JobRecord
-from seaway.application.transitions import ACCEPTED, AWAITS_VICTIMS, blocked
+from seaway.application.records import NS_PER_S, Attempt, JobRecord
+from seaway.application.transitions import ACCEPTED, AWAITS_VICTIMS, blocked, nodes_text
 from seaway.application.views import RoomMaker
 from seaway.domain.amounts import figure_text, resource_text
 from seaway.domain.job_state import JobState
@@ -28,6 +29,9 @@ DELAYS = Reason("delays_earlier_jobs")
 
 BEHIND = Reason("no_backfill")
 """Reason why jobs wait in a queue without backfill."""
+
+RESIZES = frozenset({"grows", "shrinks", "shrinks_for", "shrinks_to_minimum_for"})
+"""Codes of the reasons of resizes."""
 
 PASS_NS = NS_PER_S
 """Minimum time between two passes over all waiting jobs, nanoseconds."""
@@ -98,12 +102,14 @@ class WaitingReasons:
         reservations: Reservations,
         deferral: Deferral,
         room_for: Callable[[str], Sequence[RoomMaker]],
+        grows: Callable[[JobRecord, Attempt], str],
     ) -> None:
         self._state = live
         self._order = order
         self._reservations = reservations
         self._deferral = deferral
         self._room_for = room_for
+        self._grows = grows
         self._rest: deque[str] = deque()
         self._looked_ns = self._began_ns = -PASS_NS
 
@@ -117,6 +123,18 @@ class WaitingReasons:
         """
         why = self._before_a_try(job) or self._room_made(job, shown) or self._in_queue(job)
         return why._replace(more=self._still_held(job))
+
+    def of_placed(self, job: JobRecord) -> str:
+        """Return the reason of a placed job: that of its last change, but no resize that has ended, and its growth."""
+        key = job.id, job.attempt
+        attempt, copies = self._state.attempts.get(key), self._state.seen.get(key, {})
+        if attempt is None:
+            return job.reason
+        resized = isinstance(job.reason, Reason) and job.reason.code in RESIZES
+        runs = job.state is JobState.RUNNING and attempt.remaining is attempt.placements
+        if resized and runs and all(phase_of(copies.get(each), attempt) in STARTED for each in attempt.clusters):
+            return also(Reason("runs", where=nodes_text(attempt.placements)), self._grows(job, attempt))
+        return also(job.reason, self._grows(job, attempt))
 
     def _before_a_try(self, job: JobRecord) -> Why | None:
         """Return why a job is not tried; None if it is."""
