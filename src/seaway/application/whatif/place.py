@@ -325,7 +325,7 @@ class Placer:
         """Reserve the earliest possible place of a job."""
         copy = self.snapshot.copy()
         self._searches += 1
-        ends = [(ends_ns, each.copy()) for ends_ns, each in sorted(self.ends or (), key=itemgetter(0))]
+        ends = sorted(self.ends or (), key=itemgetter(0))
         for each in self.reserved.values():
             hold_place(copy, each.job, each.placements)
         placements, starts_ns = earliest_place(copy, task.allowed, self.policies[task.queue], ends)

@@ -2,8 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from seaway.scheduling.columns import DEVICE_CORE_FREE
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
+
+NS_PER_S = 1_000_000_000
 
 
 def one_node(gpus: int = 4, **settings: float) -> Scene:
@@ -11,7 +16,7 @@ def one_node(gpus: int = 4, **settings: float) -> Scene:
     return scene(fleet(cluster(node(*[gpu() for _ in range(gpus)]), name="alpha")), **settings)
 
 
-def stored_for(made: Scene) -> set[str]:
+def reserved_for(made: Scene) -> set[str]:
     """Return the jobs with a reservation."""
     return {each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()}
 
@@ -22,7 +27,7 @@ def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
     made.submit(gpus=2, expected_duration_s=100)
     head = made.submit(gpus=3, expected_duration_s=10)
     assert made.state(head) == "queued"
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
     assert made.state(made.submit(gpus=1, expected_duration_s=1000)) == "deploying", "it needs no reserved device"
 
 
@@ -45,7 +50,22 @@ def test_a_head_is_not_starved() -> None:
     assert stream_of_small_jobs(reserve=False) == "queued"
 
 
-def test_short_jobs_use_stored_data() -> None:
+@pytest.mark.parametrize("needed", range(1, 9))
+def test_a_reservation_begins_when_the_last_job_that_has_to_end_ends(needed: int) -> None:
+    """A head that needs some of eight GPUs, which jobs free one by one, waits for no further job."""
+    made = one_node(8)
+    made.plane.submit(*[spec(gpus=1, expected_duration_s=100 * at) for at in range(1, 9)])
+    made.plane.settle()
+    head = made.submit(gpus=needed, expected_duration_s=10)
+    (reservation,) = made.plane.controller.scheduler.reservations.made()
+    assert reservation.entry.record.id == head
+    assert reservation.starts_ns == made.clock.monotonic_ns() + 100 * needed * NS_PER_S
+    plain = made.plane.controller.live.fleet.snapshot.copy()
+    made.plane.controller.scheduler.reservations.lift_from(plain)
+    assert (plain.arrays.devices[DEVICE_CORE_FREE] == 0).all(), "all devices are still in use"
+
+
+def test_short_jobs_use_a_reservation() -> None:
     """A job that ends before the head can start may use its reservation; a longer one may not."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -57,7 +77,7 @@ def test_short_jobs_use_stored_data() -> None:
     assert made.state(head) in {"running", "deploying"}
 
 
-def test_a_job_without_an_end_uses_nothing_that_is_stored() -> None:
+def test_a_job_without_an_end_uses_no_reservation() -> None:
     """Without an expected duration a job may not use a reservation."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -65,20 +85,20 @@ def test_a_job_without_an_end_uses_nothing_that_is_stored() -> None:
     assert made.state(made.submit(gpus=1)) == "queued"
 
 
-def test_the_place_is_stored_for_a_user_who_is_first_now() -> None:
+def test_the_reservation_goes_to_the_first_job() -> None:
     """When a more urgent job arrives, the reservation is for that."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
     head = made.submit(gpus=2)
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
     urgent = made.submit(gpus=2, priority=5)
-    assert stored_for(made) == {urgent}
+    assert reserved_for(made) == {urgent}
     made.plane.jobs.cancel(urgent, "ada")
     made.plane.settle()
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
 
 
-def test_nothing_is_stored_for_a_job_that_left() -> None:
+def test_a_job_that_left_has_no_reservation() -> None:
     """When the head is cancelled or changed to fit, its reservation is released immediately."""
     made = one_node(2)
     made.submit(gpus=1, expected_duration_s=100)
@@ -86,11 +106,11 @@ def test_nothing_is_stored_for_a_job_that_left() -> None:
     assert made.state(other) == "queued"
     made.plane.jobs.cancel(head, "ada")
     made.plane.settle()
-    assert not stored_for(made)
+    assert not reserved_for(made)
     assert made.state(other) == "deploying"
 
 
-def test_a_place_that_fails_is_stored_no_longer() -> None:
+def test_a_place_that_fails_is_not_reserved() -> None:
     """When the reserved node fails, another place is reserved, so that the head does not starve."""
     made = scene(fleet(cluster(node(gpu(), gpu()), node(gpu(), gpu()), name="alpha")))
     made.submit(gpus=1, expected_duration_s=50)
@@ -102,10 +122,10 @@ def test_a_place_that_fails_is_stored_no_longer() -> None:
     made.plane.run(2)
     now = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
     assert now != retained
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
 
 
-def test_a_place_that_does_not_come_free_in_time_is_given_up() -> None:
+def test_a_reservation_that_is_overdue_ends() -> None:
     """When a job runs for longer than expected, the head's place is reserved where something ends sooner."""
     made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu(), gpu()), name="beta")))
     overdue = made.submit(gpus=2, expected_duration_s=20)
@@ -145,7 +165,7 @@ def test_each_queue_has_a_reservation_of_its_own() -> None:
     made.plane.writer.commit([Change(put=[Queue("other")])])
     made.submit(gpus=3, expected_duration_s=50)
     heads = {made.submit(gpus=2), made.submit(gpus=2, queue="other")}
-    assert stored_for(made) == heads
+    assert reserved_for(made) == heads
     assert made.state(made.submit(gpus=1)) == "queued"
 
 
@@ -157,7 +177,7 @@ def test_a_restart_forgets_and_finds_reservations() -> None:
     head = made.submit(gpus=2)
     made.plane.restart()
     made.plane.settle()
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
 
 
 def test_what_runs_for_ever_is_not_waited_for() -> None:
@@ -166,28 +186,28 @@ def test_what_runs_for_ever_is_not_waited_for() -> None:
     made.submit(gpus=1, template="deployment")
     head = made.submit(gpus=2)
     assert made.state(head) == "queued"
-    assert not stored_for(made)
+    assert not reserved_for(made)
     assert made.state(made.submit(gpus=1)) == "deploying"
 
 
-def test_a_place_without_a_time_is_stored_for_a_while_and_then_for_as_long_not() -> None:
+def test_a_reservation_without_a_start_alternates_with_a_pause() -> None:
     """If it is not known when a place becomes free, others wait for it for a limited time."""
     made = one_node(2, reservation_timeout_s=100)
     made.submit(gpus=1)
     head, other = made.submit(gpus=2), made.submit(gpus=1)
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
     made.plane.run(90)
     assert made.state(other) == "queued"
     made.plane.run(20)
     assert made.state(other) in {"deploying", "running"}
-    assert not stored_for(made)
+    assert not reserved_for(made)
     made.plane.run(110)
     made.plane.jobs.cancel(other, "ada")
     made.plane.settle()
-    assert stored_for(made) == {head}
+    assert reserved_for(made) == {head}
 
 
-def test_stored_data_is_not_taken_for_used() -> None:
+def test_reserved_capacity_does_not_count_as_used() -> None:
     """Explanations, dry runs and what-if queries see running jobs, and name reservations for others."""
     from seaway.application.whatif.question import Question
     from seaway.application.whatif.whatif import WhatIf

@@ -347,7 +347,7 @@ class Reservations:
     def _project(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """End running jobs on a copy until the job fits."""
         found = ((ends_ns, self._state.fleet.booking(key)) for ends_ns, key in self.ends())
-        ends = [(ends_ns, booking.copy()) for ends_ns, booking in found if booking]
+        ends = [(ends_ns, booking) for ends_ns, booking in found if booking]
         job = self._state.allowed(entry, self._model_shares.models_for_others(entry))
         return earliest_place(copy, job, self._profile(entry.queue), ends)
 
@@ -386,30 +386,51 @@ class Reservations:
 def earliest_place(
     copy: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
 ) -> tuple[tuple[Placement, ...], int | None]:
-    """End running jobs on a copy of the fleet, in steps of doubling size, until a job fits.
+    """End running jobs on a copy of the fleet until a job fits.
+
+    Steps of doubling size find an interval of ends, and halving it finds the first end from which on the job fits.
 
     Parameters
     ----------
     ends
-        Expected end of each running job with its allocation, soonest first; `NEVER_NS` or later if it is unknown.
+        Expected end of each running job with its allocation, soonest first; `NEVER_NS` or later if it is unknown. The
+        allocations stay as they are.
 
     Returns
     -------
     tuple
         The place of the job, empty if it fits nowhere, and the end of the last job that has to end; None if unknown.
     """
-    at, step, latest = 0, 1, 0
     queue = JobQueue(copy, [job])
-    while at < len(ends):
-        for ends_ns, allocation in ends[at : at + step]:
-            allocation.release(copy)
-            latest = ends_ns
-        at, step = at + step, step * 2
+
+    def place() -> tuple[Placement, ...]:
         plan = decide(copy, queue, profile, overdue={0}, dry_run=True)
-        if plan.jobs_placed[0]:
-            return tuple(plan.placements()), None if latest >= NEVER_NS else latest
+        placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
         copy.release(plan.decisions, plan.slices, plan.rows_of(0))
-    return (), None
+        return placements
+
+    before, ended = 0, 0
+    found: tuple[Placement, ...] = ()
+    while not found and ended < len(ends):
+        before, ended = ended, min(2 * ended + 1, len(ends))
+        _release_all(copy, ends[before:ended])
+        found = place()
+    while found and ends[before][0] < ends[ended - 1][0]:
+        middle = (before + ended) // 2
+        for _, allocation in ends[middle:ended]:
+            allocation.restore(copy)
+        if earlier := place():
+            found, ended = earlier, middle
+        else:
+            _release_all(copy, ends[middle:ended])
+            before = middle
+    latest_ns = ends[ended - 1][0] if found else NEVER_NS
+    return found, None if latest_ns >= NEVER_NS else latest_ns
+
+
+def _release_all(copy: Snapshot, ends: Sequence[tuple[int, Allocation]]) -> None:
+    for _, allocation in ends:
+        allocation.copy().release(copy)
 
 
 def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
