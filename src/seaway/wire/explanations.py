@@ -29,7 +29,7 @@ class FilteredOut(Shown):
     `reserved_for_job`, `reserved_for_other_tenant`, both also with `_until` if the start of that job is unknown,
     `reserved_in_advance`, `reserved_for_maintenance`, and `model_limit`. For clusters and nodes that are closed:
     `is_cordoned`, `under_maintenance`, `cluster_lost`. Parameters are `job`, `job_id`, `starts_at`,
-    `until`, `begin`, `end`, `name`, `models`, `holders`."""
+    `until`, `begin`, `end`, `name`, `models`, `holders`, `why`."""
 
 
 class CandidateOut(Shown):

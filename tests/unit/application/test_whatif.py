@@ -8,7 +8,7 @@ from seaway.application.whatif.limitations import RESERVED
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job_spec import NO_CLUSTER
+from seaway.domain.job_spec import NO_CLUSTER, Standby, StandbyMode
 from seaway.domain.network import Link
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reasons import time_param
@@ -89,6 +89,21 @@ def test_questions_write_nothing_into_what_the_loop_works_on() -> None:
     made.plane.overview.reason(made.job(job_id))
     what_if(made).ask(Question(jobs=(spec(cpu_milli=8),)))
     assert len(live.fleet.snapshot.demands) == before
+
+
+def test_questions_and_standbys_name_cordons_and_lost_clusters() -> None:
+    """Nodes that a question drains, or that are cordoned already, are named as explanations name them."""
+    made = scene()
+    standby = Standby(StandbyMode.COLD)
+    job_id = made.submit(template="deployment", restarts=True, standby=standby, tenant="default")
+    made.plane.run(10)
+    (home,) = made.job(job_id).clusters
+    (other,) = {"alpha", "beta"} - {home}
+    made.plane.operations.cordon(other, "", "ada", "new driver")
+    made.plane.run(60)
+    assert "1 node cordoned: new driver" in made.plane.overview.standby_of(made.job(job_id)).reason
+    answer = what_if(made).ask(Question(jobs=(spec(gpus=2),), drain=(home,)))
+    assert {each.why for each in answer.waiting} == {"0 of 2 nodes fit: 1 node cordoned, 1 node cordoned: new driver"}
 
 
 def test_no_one_promises_a_job_a_place_without_queue_or_pool() -> None:

@@ -24,8 +24,9 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.gpu_models import covered, covers, unknown_model
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.reasons import Reason
+from seaway.domain.reasons import Params, Reason, time_param
 from seaway.domain.reservations import AdvanceReservation
+from seaway.scheduling.explain import Keeper
 
 NS_PER_S = 1_000_000_000
 
@@ -46,6 +47,34 @@ def released(reservation: AdvanceReservation, cordons: Iterable[Cordon]) -> Chan
 
 def _actor(reservation: AdvanceReservation) -> str:
     return ACTOR_PREFIX + reservation.name
+
+
+def closed_places(fleet: LiveFleet, reservations: Mapping[str, AdvanceReservation]) -> list[Keeper]:
+    """Return the decisions that close clusters and nodes: cordons, maintenance, lost clusters.
+
+    Parameters
+    ----------
+    reservations
+        Advance reservations by name.
+    """
+    decided: dict[tuple[str, str], Keeper] = {}
+    for cordon in fleet.cordons():
+        reservation = reservations.get(cordon.actor.removeprefix(ACTOR_PREFIX))
+        if cordon.actor.startswith(ACTOR_PREFIX) and reservation:
+            params: Params = {"name": reservation.name, "until": time_param(reservation.ends_ns)}
+            decided[cordon.cluster, cordon.node] = Keeper("under_maintenance", params)
+        else:
+            decided[cordon.cluster, cordon.node] = Keeper(
+                "is_cordoned", {"why": cordon.reason} if cordon.reason else {}
+            )
+    for name, live in fleet.clusters.items():
+        if live.state is not ClusterState.UP:
+            decided[name, ""] = Keeper("cluster_lost", {})
+    known = fleet.snapshot.node_index
+    return [
+        keeper._replace(places={at for at in known if at[0] == cluster and node in {"", at[1]}})
+        for (cluster, node), keeper in sorted(decided.items())
+    ]
 
 
 class AdvanceReservations:

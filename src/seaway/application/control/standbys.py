@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from seaway.application.changes import Change
+from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.state import ControlState
 from seaway.application.pairs import alone, switch_text, switched, with_standby
 from seaway.application.records import Attempt, JobRecord, Pair
@@ -200,7 +201,8 @@ class Standbys:
         if plan.jobs_placed[0]:
             return next(iter(plan.placements())).cluster, ""
         copy.release(plan.decisions, plan.slices, plan.rows_of(0))
-        return "", summary(explain(copy, asked, profile))
+        closed = closed_places(self._state.fleet, self._state.names.reservations)
+        return "", summary(explain(copy, asked, profile, closed=closed))
 
     @property
     def _now_ns(self) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED
@@ -21,7 +22,7 @@ from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
-from seaway.application.whatif.limitations import MAX_NAMED, Usable, closed, usable
+from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
 from seaway.domain import reasons
 from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
@@ -503,7 +504,7 @@ class DryRuns:
 
     def _closed(self) -> list[Keeper]:
         with self._controller.lock:
-            return closed(self._controller)
+            return closed_places(self._controller.live.fleet, self._controller.names.reservations)
 
     def _stage(self, spec: JobSpec, name: str, policy: str = "") -> tuple[Snapshot, Profile, Job]:
         """Return a copy of the fleet, a profile (by default that of the queue), and the job in the scheduler's form."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from seaway.application.control.advance_reservations import ACTOR_PREFIX
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.reservations import Reservation
-from seaway.application.views import ClusterState
 from seaway.domain.amounts import MODEL_PREFIX, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
@@ -102,27 +100,6 @@ def usable(controller: Controller, free: Snapshot, reserved: Snapshot, job: Job,
         limitations.append(Limitation(LIMITS, snapshot, allowed, [_limit_keeper(exhausted)]))
         allowed = without_models(allowed, exhausted, snapshot)
     return Usable(snapshot, allowed, tuple(limitations), _within_s(starts_ns, now_ns))
-
-
-def closed(controller: Controller) -> list[Keeper]:
-    """Return the decisions that close clusters and nodes: cordons, maintenance, lost clusters. The caller locks."""
-    fleet, planned = controller.live.fleet, controller.names.reservations
-    decided: dict[tuple[str, str], Keeper] = {}
-    for cordon in fleet.cordons():
-        reservation = planned.get(cordon.actor.removeprefix(ACTOR_PREFIX))
-        if cordon.actor.startswith(ACTOR_PREFIX) and reservation:
-            params: Params = {"name": reservation.name, "until": time_param(reservation.ends_ns)}
-            decided[cordon.cluster, cordon.node] = Keeper("under_maintenance", params)
-        else:
-            decided[cordon.cluster, cordon.node] = Keeper("is_cordoned", {})
-    for name, live in fleet.clusters.items():
-        if live.state is not ClusterState.UP:
-            decided[name, ""] = Keeper("cluster_lost", {})
-    known = fleet.snapshot.node_index
-    return [
-        keeper._replace(places={at for at in known if at[0] == cluster and node in {"", at[1]}})
-        for (cluster, node), keeper in sorted(decided.items())
-    ]
 
 
 def _without_own(controller: Controller, reserved: Snapshot, job_id: str) -> Snapshot:

@@ -29,6 +29,7 @@ from seaway.domain.queues import Elastic, Queue
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_REPLICA
+from seaway.scheduling.explain import Keeper
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.past_durations import PastRuns
@@ -59,6 +60,8 @@ class Copy:
         Their jobs, by ID, each with the past runs from which its duration is learned.
     fleet
         All inventories, for a replay.
+    closed
+        Decisions that close clusters and nodes.
     """
 
     snapshot: Snapshot
@@ -71,6 +74,7 @@ class Copy:
     jobs: Mapping[str, tuple[JobRecord, PastRuns | None]]
     refusals: Mapping[str, Refusals]
     fleet: Fleet
+    closed: Sequence[Keeper] = ()
 
     @property
     def usable_fleet(self) -> Fleet:

@@ -23,7 +23,7 @@ from seaway.domain.queues import Backfill
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.engine import decide, trial_placements
-from seaway.scheduling.explain import explain, summary
+from seaway.scheduling.explain import Keeper, explain, summary
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.model_shares import without_models
@@ -180,6 +180,8 @@ class Placer:
         Queues without backfill or with a conservative one, of which a job did not fit.
     displaced
         Keys of running jobs that are displaced, with the job that displaces each.
+    closed
+        Decisions that close clusters and nodes.
     shrunk
         Replicas of elastic jobs that leave, by the keys of these, each with the job that takes its place.
     """
@@ -190,6 +192,7 @@ class Placer:
     ends: list[tuple[int, Allocation]] | None = None
     reserved: dict[str, Reserved] = field(default_factory=dict)
     due: Collection[str] = ()
+    closed: Sequence[Keeper] = ()
     placed: dict[str, Placed] = field(default_factory=dict)
     limited: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
@@ -450,7 +453,7 @@ class Placer:
             kind = (task.kind, profile, task.reserved)
             if kind not in known and len(known) < MAX_EXPLAINED:
                 admits = None if task.reserved or self.reserved else partial(trial_placements, policy=profile)
-                explanation = explain(self.snapshot, job, profile, admits=admits)
+                explanation = explain(self.snapshot, job, profile, admits=admits, closed=self.closed)
                 short = shortage(self.snapshot, job, profile)
                 held = RESERVED if self.reserved else ""
                 but = (task.reserved or held) if explanation.fits and not short else ""

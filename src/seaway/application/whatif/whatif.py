@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from seaway.application.admission import Admission
+from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.forecast import in_order, running
@@ -48,6 +49,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.explain import Keeper
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import Key
 
@@ -129,7 +131,15 @@ class WhatIf:
             replace(state, entries=[*left.values(), *entries, *asked]),
             still_running(state, left, {}, changes, _shrunk(copy, off, {}, {})),
         )
-        placer = Placer(snapshot, policies, tree, copy.ends, left_reserved(question, drained, copy.reserved), due)
+        placer = Placer(
+            snapshot,
+            policies,
+            tree,
+            copy.ends,
+            left_reserved(question, drained, copy.reserved),
+            due,
+            [*copy.closed, Keeper("is_cordoned", {}, drained)],
+        )
         direct = placer.place(tasks)
         placer.displace(tasks, displaceable)
         ended = [attempt for attempt, _ in copy.held if (attempt.job_id, attempt.number) in placer.displaced]
@@ -224,6 +234,7 @@ class WhatIf:
                 jobs,
                 {**live.refusals, **{each: live.avoided(live.jobs[each]) for each in live.paired}},
                 fleet,
+                closed_places(live.fleet, self._controller.names.reservations),
             )
 
     def _tasks(self, entries: Sequence[tuple[Entry, tuple[str, ...]]]) -> list[Task]:

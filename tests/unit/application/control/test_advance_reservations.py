@@ -116,7 +116,7 @@ def test_explanations_name_the_decision_that_closes_a_cluster() -> None:
     made.plane.run(5)
     said = {each.clusters[0][0]: each.reason for each in refusals(made)}
     assert said["alpha"].startswith("under maintenance upgrade until ")
-    assert said["beta"] == "cordoned"
+    assert said["beta"] == "cordoned: broken"
 
 
 def test_the_model_goes_before_maintenance_and_reservations() -> None:
