@@ -174,6 +174,7 @@ class Jobs:
 
         def step(job: JobRecord, attempt: Attempt | None, now_ns: int) -> tuple[JobRecord, Change]:
             require_changeable(job, spec)
+            self._names.waiting.require_size(job, spec)
             outputs = job.spec.data.others
             if spec.after != job.spec.after:
                 self._require_no_cycle(job, spec)
@@ -285,6 +286,7 @@ class Jobs:
         Jobs that were skipped because of it, and because of these, wait for their predecessors again.
         """
         job, said = self.find(job_id), reason or Reason("retried", who=actor)
+        self._names.waiting.require_size(job, job.spec)
         if job.is_array and job.state is not JobState.SKIPPED:
             return self._retry_array(job, actor, said, version)
 

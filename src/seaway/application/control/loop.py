@@ -111,7 +111,7 @@ class Controller:
     ) -> None:
         self._store = store
         self._writer = writer
-        self.names = Names()
+        self.names = Names(settings.max_unfinished_mib)
         self._topology = Topology(backends, self._with_network)
         self._topology.on_change = self.wake
         self._dispatcher = dispatcher

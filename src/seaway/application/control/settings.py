@@ -93,6 +93,12 @@ class ControlSettings:
     """Seconds between two evaluations of the triggers of elastic jobs."""
     max_user_priority: int = 1000
     """Maximum priority of jobs that users submit or change. Operators and admins may exceed it."""
+    max_unfinished_mib: int = 512
+    """Maximum size of what the unfinished jobs of a tenant request, MiB; 0 for no limit.
+
+    A job has 2 KB, and up to 1 MiB with much environment or parameters. The server needs three times as much memory.
+    An array counts once, for all its tasks.
+    """
     reservations: bool = True
     """Reservation of capacity for the first job of a queue that does not fit."""
     reservation_timeout_s: float = 300

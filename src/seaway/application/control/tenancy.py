@@ -7,10 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+import msgspec
+
 from seaway.application.changes import Change, Record
 from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, UnavailableError
-from seaway.domain.job_spec import NO_CLUSTER
+from seaway.domain.job_spec import NO_CLUSTER, JobSpec
 from seaway.domain.queues import Queue, children_of
 from seaway.domain.reasons import Params, Reason, also
 from seaway.domain.reservations import AdvanceReservation
@@ -18,9 +20,20 @@ from seaway.domain.tenancy import Pool, Quota, Tenant
 
 
 class WaitingCounts:
-    """Number of waiting jobs of each queue, tenant and user, also of jobs that are about to be stored. Thread-safe."""
+    """Number of waiting jobs of each queue, tenant and user, also of jobs that are about to be stored. Thread-safe.
 
-    def __init__(self) -> None:
+    Also the size of what the unfinished jobs of each tenant request.
+
+    Parameters
+    ----------
+    most_mib
+        Maximum of this size, MiB; 0 for none.
+    """
+
+    def __init__(self, most_mib: int = 0) -> None:
+        self._most_mib = most_mib
+        self._sizes: dict[str, tuple[str, int, int]] = {}  # tenant, identity and bytes of each unfinished specification
+        self._bytes: Counter[str] = Counter()  # by tenant
         self._lock = threading.Lock()
         self._unstored: dict[str, JobRecord] = {}
         self._of: dict[str, tuple[str, str, str, int]] = {}  # tenant, queue, user and number of each waiting job
@@ -31,6 +44,8 @@ class WaitingCounts:
         with self._lock:
             self._of.clear()
             self._counts.clear()
+            self._sizes.clear()
+            self._bytes.clear()
             for job in (*self._unstored.values(), *jobs):
                 self._put(job)
 
@@ -45,6 +60,7 @@ class WaitingCounts:
         with self._lock:
             self._unstored.pop(job_id, None)
             self._remove(job_id)
+            self._remove_size(job_id)
 
     def add(self, job: JobRecord, quota: Quota | None, pool: str, in_pool: Callable[[str], bool]) -> None:
         """Count a job that is about to be stored.
@@ -59,10 +75,19 @@ class WaitingCounts:
         Raises
         ------
         ConflictError
-            If the tenant or the user has the maximum number of waiting jobs already.
+            If the tenant or the user has the maximum number of waiting jobs already, or the unfinished jobs of the
+            tenant would be too large.
         """
         tenant, user = job.spec.tenant, job.submitted_by
         with self._lock:
+            self._put_size(job)
+            if job.id in self._sizes:
+                size = self._sizes[job.id][2]
+                try:
+                    self._require_size(job.spec.tenant, self._bytes[job.spec.tenant] - size, size)
+                except ConflictError:
+                    self._remove_size(job.id)
+                    raise
             if quota and (quota.max_waiting, quota.user_max_waiting) != (None, None):
                 counts = [(of, count) for (queue, of), count in self._counts[tenant].items() if in_pool(queue)]
                 every = sum(count for _, count in counts)
@@ -74,12 +99,39 @@ class WaitingCounts:
             self._unstored[job.id] = job
             self._put(job)
 
+    def require_size(self, job: JobRecord, spec: JobSpec) -> None:
+        """Raise ConflictError if the unfinished jobs of a tenant would be too large with a job's new specification."""
+        if self._most_mib and not job.array:
+            with self._lock:
+                held = self._bytes[spec.tenant] - (self._sizes[job.id][2] if job.id in self._sizes else 0)
+                self._require_size(spec.tenant, held, _size(spec))
+
+    def _require_size(self, tenant: str, held: int, more: int) -> None:
+        if held and held + more > self._most_mib << 20:
+            raise ConflictError(Reason("unfinished_too_large", tenant=tenant, mib=held >> 20, most=self._most_mib))
+
     def _put(self, job: JobRecord) -> None:
+        self._put_size(job)
         self._remove(job.id)
         if number := job.waiting:
             tenant, lane = job.spec.tenant, (job.spec.queue, job.submitted_by)
             self._of[job.id] = (tenant, *lane, number)
             self._counts[tenant][lane] += number
+
+    def _put_size(self, job: JobRecord) -> None:
+        """Count what a job requests. That of an array counts once, for all its tasks."""
+        if not self._most_mib or job.array:
+            return
+        if job.state.final:
+            self._remove_size(job.id)
+        elif job.id not in self._sizes or self._sizes[job.id][1] != id(job.spec):
+            self._remove_size(job.id)
+            self._sizes[job.id] = (job.spec.tenant, id(job.spec), _size(job.spec))
+            self._bytes[job.spec.tenant] += self._sizes[job.id][2]
+
+    def _remove_size(self, job_id: str) -> None:
+        if known := self._sizes.pop(job_id, None):
+            self._bytes[known[0]] -= known[2]
 
     def _remove(self, job_id: str) -> None:
         if known := self._of.pop(job_id, None):
@@ -87,6 +139,11 @@ class WaitingCounts:
             counts[lane] -= known[3]
             if not counts[lane]:
                 del counts[lane]
+
+
+def _size(spec: JobSpec) -> int:
+    """Return the size of a specification as JSON, bytes."""
+    return len(msgspec.json.encode(spec, enc_hook=str))
 
 
 def _require_room(holder: Callable[[], Reason], pool: str, waiting: int, more: int, most: int | None) -> None:
@@ -101,14 +158,19 @@ def _require_room(holder: Callable[[], Reason], pool: str, waiting: int, more: i
 class Names:
     """Queues, pools, tenants and reservations by name. One thread changes them; any thread can read them.
 
+    Parameters
+    ----------
+    most_mib
+        Maximum size of what the unfinished jobs of a tenant request, MiB; 0 for none.
+
     Attributes
     ----------
     waiting
         Numbers of waiting jobs.
     """
 
-    def __init__(self) -> None:
-        self.waiting = WaitingCounts()
+    def __init__(self, most_mib: int = 0) -> None:
+        self.waiting = WaitingCounts(most_mib)
         self.queues: dict[str, Queue] = {}
         self.pools: dict[str, Pool] = {}
         self.tenants: dict[str, Tenant] = {}
@@ -176,7 +238,7 @@ class Names:
         Raises
         ------
         ConflictError
-            If the quota of its tenant has no room for another waiting job.
+            If its tenant has no room for another waiting or unfinished job.
         """
         tenant, queue = self.tenants.get(job.spec.tenant), self.queues.get(job.spec.queue)
         pool = queue.pool if queue else ""

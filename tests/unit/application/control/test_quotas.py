@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
+from dataclasses import replace
 
 import pytest
 
 from seaway.adapters.simulated.faults import Faults
 from seaway.application.changes import Change
+from seaway.application.records import JobRecord
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.amounts import JOBS
+from seaway.domain.arrays import TaskArray
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Order, Preemption, Queue
+from seaway.domain.runtime import Run
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.queueing.tree import Use, quota_key
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -307,6 +311,35 @@ def test_the_number_of_waiting_jobs_is_limited_at_submit() -> None:
     made.plane.restart()
     made.plane.settle()
     assert all(isinstance(each, ConflictError) for each in asyncio.run(submit("eve", 2)))
+
+
+def test_what_unfinished_jobs_of_a_tenant_request_is_limited() -> None:
+    """Submits, changes and retries beyond the limit are refused. An array counts once, a finished job no more."""
+    made = with_quota(gpus(1), Quota(), max_unfinished_mib=1)
+    large = Run(image="a", env=(("TEXT", "x" * 500_000),))
+
+    def submit(**fields: object) -> JobRecord:
+        ((job,), _) = asyncio.run(made.plane.jobs.submit([spec(**{"tenant": "a", "queue": "x", **fields})], "ada"))
+        return job
+
+    first = submit(run=large, array=TaskArray("0-999"))
+    second = submit(run=large)
+    small = submit()
+    with pytest.raises(ConflictError, match=r"may have 1 MiB: .* control\.max_unfinished_mib"):
+        submit(run=large)
+    submit(run=large, tenant="b")
+    made.plane.jobs.cancel(second.id, "ada")
+    third = submit(run=large)
+    with pytest.raises(ConflictError, match="may have 1 MiB"):
+        made.plane.jobs.retry(second.id, "ada")
+    made.plane.jobs.delete(third.id, "ada")
+    made.plane.restart()
+    made.plane.settle()
+    made.plane.jobs.retry(second.id, "ada")
+    with pytest.raises(ConflictError, match="may have 1 MiB"):
+        made.plane.jobs.change(small.id, replace(small.spec, run=large), "ada")
+    made.plane.jobs.delete(first.id, "ada")
+    made.plane.jobs.change(small.id, replace(small.spec, run=large), "ada")
 
 
 def test_a_model_without_room_for_one_tenant_has_room_for_another() -> None:
