@@ -12,6 +12,7 @@ from seaway.web.pages.queues.rows import (
     full_amounts,
     pool_rows,
     queue_rows,
+    shown_rows,
     tenant_rows,
 )
 from seaway.wire.fleet import AmountOut, ClusterOut
@@ -95,6 +96,21 @@ def totals(used: float, guarantee: Amounts, limit: Amounts) -> QueueTotalsOut:
     """Make the sums of a queue that uses GPUs."""
     fields: dict[str, Any] = {"used": {"gpus": used}, "guarantee": guarantee, "limit": limit}
     return QueueTotalsOut(queue="q", waiting=0, running=1, borrowed={}, **fields)
+
+
+def test_folded_queues_hide_what_is_below_and_a_search_shows_what_is_above() -> None:
+    """A fold hides all descendants; a search finds queues also in folded ones, with their parents."""
+    tree = [("all", 0), ("a", 1), ("a-deep", 2), ("b", 1), ("other", 0)]
+    rows = [{"queue": queue(name, "", "default"), "depth": depth} for name, depth in tree]
+
+    def names(folded: set[str], search: str) -> list[str]:
+        return [each["queue"].name for each in shown_rows(rows, folded, search)]
+
+    assert names(set(), "") == [name for name, _ in tree]
+    assert names({"a"}, "") == ["all", "a", "b", "other"]
+    assert names({"all"}, "") == ["all", "other"]
+    assert names({"all"}, "DEEP") == ["all", "a", "a-deep"]
+    assert names(set(), "zz") == []
 
 
 def test_bars_end_at_the_limit_of_the_root_or_at_its_pool() -> None:

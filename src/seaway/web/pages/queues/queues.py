@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from nicegui import ui
@@ -13,12 +14,14 @@ from seaway.client.calls import queues as queue_calls
 from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.queues.forms import ask_pool, ask_queue, ask_quota, ask_tenant, ask_to_remove
-from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, tenant_rows
+from seaway.web.pages.queues.rows import Seen, pool_rows, queue_rows, shown_rows, tenant_rows
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.form import error_line
 from seaway.web.visit import Visit
 
 if TYPE_CHECKING:
+    from nicegui.events import ValueChangeEventArguments
+
     from seaway.wire.fleet import ClusterList
     from seaway.wire.queues import QueueList, QueueUsageList, WaitingPage
     from seaway.wire.tenancy import PoolList, TenantList
@@ -113,17 +116,20 @@ async def build(visit: Visit) -> None:
     wanted = visit.query.get("queue", "")
     if wanted and wanted not in names:
         page.show_missing(visit.words("Queue {queue} not found, or not visible to you.", queue=wanted))
-    await page.show_line(queue_shown(wanted, names))
+    waiting = Counter[str]()
+    for use in page.seen.uses:
+        waiting[use.queue] += use.waiting
+    await page.show_line(queue_shown(wanted, names, waiting))
     if wanted in names:
         page.locate()
     page.draw()
 
 
-def queue_shown(wanted: str, names: Sequence[str]) -> str:
-    """Return the queue to show: the requested one, or the first if none is requested; empty if there is none."""
+def queue_shown(wanted: str, names: Sequence[str], waiting: Mapping[str, int]) -> str:
+    """Return the queue to show: the requested one, else the one with the most waiting jobs; empty for none."""
     if wanted:
         return wanted if wanted in names else ""
-    return next(iter(names), "")
+    return max(names, key=lambda name: waiting.get(name, 0), default="")
 
 
 class _Queues:
@@ -135,7 +141,11 @@ class _Queues:
         self._begun = False
         words = visit.words
         self._missing = error_line()
-        with ui.element("section").classes("panel"):
+        self._search = visit.query.get("search", "")
+        self._folded = {each for each in visit.query.get("folded", "").split(",") if each}
+        with ui.element("section").classes("panel tree-panel"):
+            field = ui.input(words("Search queues"), value=self._search, on_change=self._searched)
+            field.props("outlined dense clearable debounce=200 autocomplete=off").classes("tree-search")
             self._queues = Fragment("queues", words)
         self.line = Line(visit)
         with ui.element("section").classes("panel"):
@@ -203,9 +213,17 @@ class _Queues:
         seen, chosen = self.seen, self.line.queue
         self._queues.show_of(
             [seen.queues, seen.uses, seen.totals, seen.pools, seen.clusters],
-            lambda: {"rows": list(queue_rows(seen)), "chosen": chosen, "may": operates},
+            lambda: {
+                "rows": shown_rows(list(queue_rows(seen)), self._folded, self._search),
+                "folded": self._folded,
+                "chosen": chosen,
+                "may": operates,
+                "search": self._search,
+            },
             chosen,
             operates,
+            self._search,
+            *sorted(self._folded),
         )
         self._tenants.show_of(
             [seen.tenants, seen.queues, seen.uses, seen.tenant_totals, seen.pools, seen.clusters],
@@ -216,10 +234,19 @@ class _Queues:
             [seen.pools, seen.queues, seen.clusters], lambda: {"rows": list(pool_rows(seen)), "may": operates}, operates
         )
 
+    def _searched(self, event: ValueChangeEventArguments[Any]) -> None:
+        self._search = str(event.value or "").strip()
+        self.visit.keep(search=self._search or None)
+        self.draw()
+
     async def _act_on_queue(self, act: str, name: str) -> None:
         words = self.visit.words
         queue = next((each for each in self.seen.queues if each.name == name), None)
-        if act == "new":
+        if act == "fold":
+            self._folded ^= {name}
+            self.visit.keep(folded=",".join(sorted(self._folded)) or None)
+            self.draw()
+        elif act == "new":
             await ask_queue(self.visit, self.seen, None)
         elif queue is None:
             return

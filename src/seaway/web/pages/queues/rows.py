@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seaway.domain.amounts import GPU_MEMORY, GPUS, JOBS, MODEL_PREFIX, parse_amounts
 
@@ -133,6 +133,19 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
             yield from below(queue.name, depth + 1, full)
 
     return below("", 0, {})
+
+
+def shown_rows(rows: Sequence[dict[str, Any]], folded: Set[str], search: str) -> list[dict[str, Any]]:
+    """Return the rows outside of folded queues; with a search, those whose name has it, and the ones above them."""
+    path: list[str] = []
+    paths = []
+    for row in rows:
+        path[row["depth"] :] = [row["queue"].name]
+        paths.append(tuple(path))
+    if not search:
+        return [row for row, names in zip(rows, paths, strict=True) if not folded & {*names[:-1]}]
+    found = {each for names in paths if search.casefold() in names[-1].casefold() for each in names}
+    return [row for row, names in zip(rows, paths, strict=True) if names[-1] in found]
 
 
 def full_amounts(root: QueueOut, room: Room) -> dict[str, int]:
