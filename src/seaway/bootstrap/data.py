@@ -19,18 +19,23 @@ SERVER_FILE = "server.json"
 """File with the address of a running server for local commands."""
 
 
-def clusters_driven(folder: Path) -> str:
-    """Return the kind of clusters of the server that runs on a data folder; empty if no server runs."""
+def running_server(folder: Path) -> dict[str, str]:
+    """Return what the server on a data folder announced, see `DataFolder.announce`; empty if none runs."""
     try:
         with (folder / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return ""
+        return {}
     except FileNotFoundError:
-        return ""
+        return {}
     except OSError:  # the lock is taken: a server runs
         with suppress(OSError, ValueError, AttributeError):
-            return str(json.loads((folder / SERVER_FILE).read_bytes()).get("clusters", ""))
-        return ""
+            return {name: str(value) for name, value in json.loads((folder / SERVER_FILE).read_bytes()).items()}
+        return {}
+
+
+def clusters_driven(folder: Path) -> str:
+    """Return the kind of clusters of the server that runs on a data folder; empty if no server runs."""
+    return running_server(folder).get("clusters", "")
 
 
 @contextmanager
@@ -96,11 +101,20 @@ class DataFolder:
         """Store the first token for local commands, for the owner only."""
         write_private(self.admin_token, f"{secret}\n")
 
-    def announce(self, url: str, clusters: str) -> None:
-        """Store the address of the server and its kind of clusters for local commands."""
-        write_private(
-            self.path / SERVER_FILE, json.dumps({"url": url, "pid": os.getpid(), "clusters": clusters}) + "\n"
-        )
+    def announce(self, url: str, clusters: str, config: str = "", database: str = "") -> None:
+        """Store the address of the server for local commands.
+
+        Parameters
+        ----------
+        clusters
+            Kind of its clusters.
+        config
+            Path of its settings file; empty for none.
+        database
+            URL of its database without the password; empty for the embedded one.
+        """
+        announced = {"url": url, "pid": os.getpid(), "clusters": clusters, "config": config, "database": database}
+        write_private(self.path / SERVER_FILE, json.dumps(announced) + "\n")
 
     def close(self) -> None:
         """Release the folder for another server."""

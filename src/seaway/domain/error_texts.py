@@ -271,9 +271,8 @@ ERRORS: Mapping[str, str] = {
     "with_variable": "with {name} in run.env",
     "waiting_full": "{holder} has {waiting:d} waiting jobs in pool {pool!r}, and its quota allows {most:d}",
     "unfinished_too_large": (
-        "what the unfinished jobs of tenant {tenant!r} request has {mib} MiB, and a tenant may have {most} MiB: "
-        "move large variables and arguments to files, wait until jobs end, or ask an admin to raise "
-        "control.max_unfinished_mib"
+        "the unfinished jobs of tenant {tenant!r} have {mib} MiB of specifications, and a tenant may have {most} MiB. "
+        "Wait until some end, or ask an admin to raise control.max_unfinished_mib"
     ),
     "waiting_full_for_array": (
         "{holder} has {waiting:d} waiting jobs in pool {pool!r}, and its quota allows {most:d}, but the array has "

@@ -230,6 +230,8 @@ class BackendSuite:
     def test_a_container_that_is_not_there_is_named_with_those_that_are(self, under: BackendUnderTest) -> None:
         """The log of a container is read by name; the first container is the default. An unknown name is rejected."""
         backend = under.backend
+        if not under.keeps_logs:
+            pytest.skip("no kubelet: the API server cannot ask a node without an address for its containers")
         watch, deployment = Watch(under), deploy(under)
         send(under, deployment)
         watch.until_phase(deployment, WorkloadPhase.RUNNING)
@@ -239,8 +241,7 @@ class BackendSuite:
         if isinstance(backend, Following):
             with pytest.raises(NoContainerError, match="available: main"):
                 backend.follow_log(deployment.name, 0, 10, "", lambda _: None, "side").result(under.timeout_s)
-        if under.keeps_logs:
-            assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
+        assert list(backend.logs(deployment.name, 0, 10, "main")) == list(backend.logs(deployment.name, 0, 10))
         assert not list(backend.logs(deployment.name, 0, 10, since_ns=FUTURE_NS))
 
     def test_a_session_runs_a_command_until_its_exit(self, under: BackendUnderTest) -> None:

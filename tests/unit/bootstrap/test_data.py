@@ -35,7 +35,8 @@ def test_what_is_in_it_is_for_the_owner_alone(tmp_path: Path) -> None:
     assert mode(data.admin_token) == mode(data.path / "server.json") == 0o600
     assert data.admin_token.read_text(encoding="utf-8") == "newer\n"
     reported = json.loads((data.path / "server.json").read_text(encoding="utf-8"))
-    assert reported == {"url": "http://localhost:1", "pid": os.getpid(), "clusters": "joined"}
+    more = {"clusters": "joined", "config": "", "database": ""}
+    assert reported == {"url": "http://localhost:1", "pid": os.getpid(), **more}
     data.close()
     assert not (data.path / "server.json").exists()
     assert data.admin_token.exists()

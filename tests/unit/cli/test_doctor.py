@@ -11,6 +11,7 @@ import pytest
 from seaway.adapters.sqlalchemy.schema import migrate
 from seaway.bootstrap.cluster_checks import Finding, Level
 from seaway.bootstrap.clusters import KUBECONFIGS
+from seaway.bootstrap.data import DataFolder
 from seaway.cli.serving.doctor import examine_machine
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld, app
@@ -44,6 +45,32 @@ def test_invalid_settings_end_the_checks(tmp_path: Path) -> None:
     assert list(found) == ["settings"]
     assert found["settings"].level is Level.ERROR
     assert "did you mean 'port'?" in found["settings"].text
+
+
+def test_all_errors_of_a_settings_file_are_listed(tmp_path: Path) -> None:
+    """Each error is a finding of its own, as `seaway up` lists them."""
+    (tmp_path / "seaway.toml").write_text("[server]\nport = -1\nprot = 1\n[nothing]\n", encoding="utf-8")
+    found = [each.text for each in examine_machine(tmp_path / "seaway.toml", tmp_path)]
+    assert [each.level for each in examine_machine(tmp_path / "seaway.toml", tmp_path)] == [Level.ERROR] * len(found)
+    assert [any(name in each for each in found) for name in ("port", "prot", "nothing")] == [True] * 3
+
+
+def test_settings_of_the_running_server_are_examined(tmp_path: Path) -> None:
+    """Without a settings file, doctor reads that of the running server, and knows its database and clusters."""
+    config = tmp_path / "seaway.toml"
+    config.write_text('[clusters]\nkubeconfig_dir = "nowhere"\n', encoding="utf-8")
+    folder = DataFolder(tmp_path / "data")
+    folder.announce("http://127.0.0.1:1", "set", str(config), "postgresql://seaway:***@db/seaway")
+    found = {each.check: each.text for each in examine_machine(None, folder.path)}
+    assert found["settings"] == f"{config} is valid, the file of the running server"
+    assert found["database"].startswith("postgresql://seaway:***@db/seaway")
+    assert "nowhere" in found["clusters"]
+    folder.announce("http://127.0.0.1:1", "set")
+    found = {each.check: each.text for each in examine_machine(None, folder.path)}
+    assert found["settings"] == "defaults and environment variables"
+    assert found["clusters"] == "the running server has others, by its options: set"
+    folder.close()
+    assert {each.check: each.text for each in examine_machine(None, folder.path)}["clusters"] == "simulated"
 
 
 def test_tables_of_the_database(tmp_path: Path) -> None:

@@ -108,15 +108,23 @@ def _examine(context: typer.Context, config: Path | None, data: Path | None, pod
 
 
 def examine_machine(config: Path | None, data: Path) -> Findings:
-    """Check the settings of a server, and what they name on this machine: folders, database and clusters."""
+    """Check the settings of a server, and what they name on this machine: folders, database and clusters.
+
+    Without a settings file, it is the one of the server that runs on the data folder.
+    """
+    from seaway.bootstrap.data import running_server
     from seaway.bootstrap.settings import load_settings
 
+    text = f"{config} is valid" if config else "defaults and environment variables"
+    if not config and (own := running_server(data).get("config")):
+        config, text = Path(own), f"{own} is valid, the file of the running server"
     try:
         settings = load_settings(config, os.environ, {})
     except RejectedError as error:
-        yield Finding("settings", Level.ERROR, str(error), "see docs/settings.md")
+        for each in (error, *error.also):
+            yield Finding("settings", Level.ERROR, str(each), "see docs/settings.md")
         return
-    yield Finding("settings", Level.OK, f"{config} is valid" if config else "defaults and environment variables")
+    yield Finding("settings", Level.OK, text)
     yield from _tls(settings.server)
     yield from _engine()
     yield from _folder(data)
@@ -182,8 +190,12 @@ def _folder(data: Path) -> Findings:
 def _database(settings: Settings, data: Path) -> Findings:
     from seaway.adapters.sqlalchemy.engines import read_url
     from seaway.adapters.sqlalchemy.schema import NEWEST, current, require_known
+    from seaway.bootstrap.data import running_server
 
     own = data.absolute() / "seaway.db"
+    if not settings.database.url and (served := running_server(data).get("database")):
+        yield Finding("database", Level.NOTE, f"{served}: set for the running server by option or environment")
+        return
     if not settings.database.url and not own.exists():
         yield Finding("database", Level.NOTE, f"{own} does not exist yet; the first start creates it")
         return
@@ -234,8 +246,14 @@ def _clusters(settings: Settings, data: Path) -> Findings:
     from seaway.application.clusters import ClusterNames
     from seaway.application.ports.clock import SystemClock
     from seaway.bootstrap.clusters import Kind, kind_of, make_clusters
+    from seaway.bootstrap.data import clusters_driven
 
     kind = kind_of(settings.clusters, data)
+    if (driven := clusters_driven(data)) and driven != kind:
+        yield Finding(
+            "clusters", Level.NOTE, f"the running server has others, by its options: {driven}", "seaway fleet"
+        )
+        return
     if kind is Kind.SIMULATED:
         yield Finding("clusters", Level.NOTE, "simulated", "join a real one: seaway cluster join --kubeconfig FILE")
         return

@@ -22,6 +22,7 @@ from rich.console import Console
 
 from seaway.adapters.log_files import LogFiles
 from seaway.adapters.sqlalchemy.backups import back_up_before, backup
+from seaway.adapters.sqlalchemy.engines import read_url
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.api.app import make_app
 from seaway.api.http.server import make_server
@@ -94,7 +95,7 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     try:
         with _listening(settings.server) as listener, _wait_for_leadership(settings, listener, stop) as turn:
             if turn.came:
-                _serve(settings, folder, listener, turn)
+                _serve(settings, folder, listener, turn, str(config.absolute()) if config else "")
     finally:
         folder.close()
 
@@ -110,13 +111,14 @@ def _bound_malloc() -> None:
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 18)
 
 
-def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: LeaderSession) -> None:
+def _serve(settings: Settings, folder: DataFolder, listener: socket.socket, turn: LeaderSession, config: str) -> None:
     with _running(settings, folder, turn) as (plane, kind):
         url = _url(settings.server, listener)
         first_token = _first_token(plane, folder)
 
         def welcome() -> None:
-            folder.announce(url, kind)
+            database = settings.database.url
+            folder.announce(url, kind, config, read_url(database).render_as_string() if database else "")
             _print_welcome(plane, folder, url, first=first_token, waited_s=turn.waited_s)
             if kind is Kind.JOINED and not joined(folder.path):
                 Console(highlight=False, soft_wrap=True).print(f"No cluster is joined: {JOIN}")

@@ -325,7 +325,7 @@ def test_what_unfinished_jobs_of_a_tenant_request_is_limited() -> None:
     first = submit(run=large, array=TaskArray("0-999"))
     second = submit(run=large)
     small = submit()
-    with pytest.raises(ConflictError, match=r"may have 1 MiB: .* control\.max_unfinished_mib"):
+    with pytest.raises(ConflictError, match=r"may have 1 MiB\. .* control\.max_unfinished_mib"):
         submit(run=large)
     submit(run=large, tenant="b")
     made.plane.jobs.cancel(second.id, "ada")
