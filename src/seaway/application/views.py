@@ -425,6 +425,8 @@ class Reason:
         Running jobs that shrink or end for a waiting job.
     why
         The reason, one clause, as lists show it.
+    advice
+        What would admit a waiting job beside changes of its request, and who holds what it waits for.
     """
 
     job: JobRecord
@@ -443,6 +445,7 @@ class Reason:
     end_reason: str = ""
     room_from: tuple[RoomMaker, ...] = ()
     why: str = ""
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,12 @@ TEXTS: Mapping[str, str] = {
     "short_in_one_cluster": "{needed} replicas are needed in one cluster, and there is room for {count} now",
     "no_free_slice": "all {nodes} nodes of one TPU slice are needed, and no such slice is free now",
     "short_together": "{needed} replicas are needed together, and there is room for {count} now",
+    # Advice.
+    "raise_limit": "raise the limit of {holder} from {limit} to {most}",
+    "queue_has_room": "move it to queue {queue!r}, where it would start now on {place}",
+    "held_by_user": "user {user!r} of tenant {tenant!r} holds {amount} in queue {queue!r}",
+    "held_in_queue": "other tenants hold {amount} in queue {queue!r}",
+    "held_by_others": "others hold {amount}",
     # Placements.
     "chose": "{policy} chose {where}",
     "chose_instead": "{policy} chose {where} in place of {other}",

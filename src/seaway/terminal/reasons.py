@@ -19,6 +19,7 @@ def picture(body: Body, layers: int) -> RenderableType:
         shown.append(Text(f"  last attempt ended: {ended['message']}"))
     if duration := learned(body):
         shown.append(Text(f"  expected duration: {duration}"))
+    shown += [Text(f"  {each['message']}") for each in body.get("advice", ())]
     explanation = body["explanation"]
     if layers:
         shown += _position_lines(body)

@@ -117,6 +117,10 @@ class ReasonOut(Shown):
     """Reason for the end of the last attempt of a waiting job, such as the job that displaced it; null without one."""
     room_from: list[RoomMakerOut] = Field(default_factory=list)
     """Running jobs that shrink or end for it. After a restart of the server, only the reason of the job has them."""
+    advice: list[CodedOut] = Field(default_factory=list)
+    """Ways to start a waiting job without a change of its request: `raise_limit` and `queue_has_room`, both tried.
+    Also who holds most of what it waits for: `held_by_user`, and of tenants that you may not see `held_in_queue` and
+    `held_by_others`."""
     reason: CodeOut
     """The code is one of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
@@ -241,6 +245,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         **code_fields(reason.code, reason.params, reason.message),
         placement_reason=coded(reason.placement_reason),
         end_reason=coded(reason.end_reason),
+        advice=list(map(coded, reason.advice)),
         room_from=[fields_of(RoomMakerOut, each) for each in reason.room_from],
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         estimated_start=moment_or_none(reason.estimated_start_ns),

@@ -106,6 +106,39 @@ def test_questions_and_standbys_name_cordons_and_lost_clusters() -> None:
     assert {each.why for each in answer.waiting} == {"0 of 2 nodes fit: 1 node cordoned, 1 node cordoned: new driver"}
 
 
+def test_advice_names_limits_queues_and_holders_that_the_caller_may_see() -> None:
+    """A job at a limit reads which limit to raise, another queue with room, and who holds how much of the limit."""
+    made = scene()
+    for name in ("other", "third"):
+        made.plane.operations.put_tenant(Tenant(name), "ada")
+    for queue in (Queue("full", limit={"gpus": 2000}), Queue("free"), Queue("theirs", tenant="third")):
+        made.plane.operations.put_queue(queue, "ada")
+    made.submit(queue="full", expected_duration_s=100)
+    made.submit(queue="full", tenant="other", expected_duration_s=100)
+    waits = made.job(made.submit(queue="full"))
+    everybody, own = (made.plane.overview.reason(waits, sees).advice for sees in (lambda _: True, "default".__eq__))
+    ways = (
+        "raise the limit of queue 'full' from 2 gpus to 3 gpus",
+        "move it to queue 'default', where it would start now on beta/node-0",
+        "move it to queue 'free', where it would start now on beta/node-0",
+        "user 'ada' of tenant 'default' holds 1 gpus in queue 'full'",
+    )
+    assert everybody == (*ways, "user 'ada' of tenant 'other' holds 1 gpus in queue 'full'")
+    assert own == (*ways, "other tenants hold 1 gpus in queue 'full'")
+
+
+def test_jobs_that_wait_for_nodes_read_who_holds_the_gpus() -> None:
+    """Without a limit, the holders are those of the GPUs that the job may use; raising limits would not help."""
+    made = scene()
+    for _ in range(2):
+        made.submit(gpus=2)
+    waits = made.job(made.submit())
+    assert made.plane.overview.reason(waits).advice == (
+        "user 'ada' of tenant 'default' holds 4 gpus in queue 'default'",
+    )
+    assert made.plane.overview.reason(waits, remedies=False).advice == ()
+
+
 def test_no_one_promises_a_job_a_place_without_queue_or_pool() -> None:
     """While the queue or pool of a job is missing, no part of the control plane gives it a cluster."""
     made = scene()

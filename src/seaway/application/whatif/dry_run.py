@@ -22,6 +22,7 @@ from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
 from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
+from seaway.application.whatif.advice import holders, limit_to_raise, queues_with_room
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
 from seaway.domain import reasons
 from seaway.domain.amounts import held_amounts, requested_amounts
@@ -90,6 +91,21 @@ LISTED_FACTOR = 20
 
 MAX_LISTED_NS = 5_000_000_000
 """Maximum age of these, nanoseconds."""
+
+ADVISED = frozenset(
+    {
+        "queue_limit",
+        "user_quota",
+        "tenant_quota",
+        "lending_limit",
+        "model_limit",
+        "no_node_fits",
+        "insufficient_capacity",
+        "reserved_for_others",
+        "reserved",
+    }
+)
+"""Codes of reasons with advice."""
 
 MAX_LOOK_NS = 250_000_000
 """Time for the jobs of a schedule, nanoseconds."""
@@ -307,6 +323,7 @@ class DryRuns:
                 present.params,
                 room_from=present.room_from,
                 why=present.text,
+                advice=self._advice(job, present.explanation, sees) if remedies and present.code in ADVISED else (),
             )
         why = self.text(job)
         said = reasons.Reason("in_state", state=job.state.value, why=why)
@@ -318,6 +335,37 @@ class DryRuns:
                 explanation = self._explained_placed(job)
         placements = attempt.placements if attempt else ()
         return Reason(job, said, 0, 0, placements, because, explanation, "placed", why=why)
+
+    def _advice(self, job: JobRecord, explanation: Explanation | None, sees: Sees) -> tuple[str, ...]:
+        """Return what would let a job start beside changes of its request, and who holds what it waits for."""
+        live, names, user = self._controller.live, self._controller.names, job.submitted_by
+
+        def place_in(queue: str) -> str:
+            spec = replace(job.spec, queue=queue)
+            if self._controller.scheduler.unready(queue) or self._comes_behind(spec, user):
+                return ""
+            _, profile, asked = self._stage(spec, job.id)
+            placements, _ = self._placed(
+                self._usable(asked, spec, user).snapshot, spec, user, asked, profile, overdue=True
+            )
+            return f"{placements[0].cluster}/{placements[0].node}" if placements else ""
+
+        def fits_without_limit() -> bool:
+            _, profile, asked = self._stage(job.spec, job.id)
+            usable = self._usable(asked, job.spec, user)
+            return bool(trial_placements(usable.snapshot, usable.job, profile, overdue=True))
+
+        with self._controller.lock:
+            entry = live.waiting.get(job.id)
+            hit = live.waiting.limit_of(entry) if entry else None
+            stays = explanation is not None and not explanation.fits and all(map(_stays, explanation.refusals))
+            held = list(holders(live, entry, hit, sees)) if entry and (hit or not stays) else []
+            raised = limit_to_raise(live, entry, hit) if entry and hit else ""
+        if entry is None:
+            return ()
+        with self._copying:
+            limits = [raised] if raised and fits_without_limit() else []
+            return (*limits, *queues_with_room(names, entry, place_in), *held)
 
     def text(self, job: JobRecord, sees: Sees = lambda _: True) -> str:
         """Return the present reason of a job, one clause: the same in lists, its head, explanations and queues.
