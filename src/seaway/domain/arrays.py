@@ -19,6 +19,15 @@ Ranges = tuple[range, ...]
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
+TASK_ID = "SEAWAY_ARRAY_TASK_ID"
+"""Environment variable with the index of a task."""
+
+
+def index_of(env: Iterable[tuple[str, str]]) -> int | None:
+    """Return the index of the task with an environment; None for other jobs."""
+    return next((int(value) for name, value in env if name == TASK_ID and value.isdecimal()), None)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskArray:
     """Tasks of an array.
@@ -52,7 +61,7 @@ class TaskArray:
         ranges = parse_indexes(self.indexes)
         return (
             ("SEAWAY_ARRAY_JOB_ID", array_id),
-            ("SEAWAY_ARRAY_TASK_ID", str(index)),
+            (TASK_ID, str(index)),
             ("SEAWAY_ARRAY_TASK_COUNT", str(count_of(ranges))),
             ("SEAWAY_ARRAY_TASK_MIN", str(ranges[0][0])),
             ("SEAWAY_ARRAY_TASK_MAX", str(ranges[-1][-1])),

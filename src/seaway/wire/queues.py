@@ -170,6 +170,8 @@ class ScheduledJobOut(Shown):
     """Expected end; null if it is unknown."""
     gpus: float
     """GPUs that it holds or requests; a slice counts as its larger share of cores and memory."""
+    task: int | None = None
+    """Index of a task in its array; null for other jobs."""
 
 
 class ScheduleGroupOut(Shown):

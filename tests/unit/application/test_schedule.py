@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter
 from seaway.application.views import ClusterState
+from seaway.domain.arrays import task_array
 from seaway.domain.queues import Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
-from tests.unit.application.scene import START_S, Scene, known, scene
+from tests.unit.application.scene import START_S, Scene, known, scene, spec
 
 NS = 1_000_000_000
 
@@ -40,6 +43,19 @@ def test_bars_last_from_the_start_to_the_expected_end() -> None:
     assert jobs["d"].ends_ns is None
     made.clock.advance_s(1000)
     assert all(job.starts_ns >= found.now_ns for group in look(made).groups for job in group.jobs if job.planned)
+
+
+def test_tasks_of_an_array_have_their_numbers() -> None:
+    """Running and planned tasks have their index in the array; other jobs have none."""
+    made = scene()
+    made.submit(name="alone", gpus=2, expected_duration_s=100)
+    array = spec(name="many", gpus=2, expected_duration_s=100, array=task_array("4-6"))
+    asyncio.run(made.plane.jobs.submit([array], "ada"))
+    made.plane.run(10)
+    jobs = [job for group in look(made).groups for job in group.jobs]
+    assert sorted((job.name, job.task) for job in jobs if job.task is not None) == [("many", at) for at in (4, 5, 6)]
+    assert [job.name for job in jobs if job.task is None] == ["alone"]
+    assert {job.planned for job in jobs if job.name == "many"} == {True, False}
 
 
 def test_jobs_that_only_a_lost_cluster_could_hold_have_no_start() -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from seaway.web.fragment import written
-from seaway.web.pages.queues.schedule import EDGE, FILTERS, MAX_MARKS, SPANS_S, Axis, Bar, bars_of, drawing
+from seaway.web.pages.queues.schedule import EDGE, FILTERS, MAX_MARKS, SPANS_S, Axis, Bar, Look, bars_of, drawing
 from seaway.web.words import words_of
 from seaway.wire.queues import ScheduledJobOut, ScheduleGroupOut, ScheduleOut
 from seaway.wire.reservations import ReservationOut
@@ -59,7 +59,7 @@ def drawn(reservations: Sequence[ReservationOut], by: str = "cluster", **wanted:
     """Return the bars of an hour with one running job in cluster a and queue default, by group and name."""
     group = ScheduleGroupOut(name="a" if by == "cluster" else "default", running=1, planned=0, jobs=[job("j", 0, None)])
     schedule = ScheduleOut(at=at(0), groups=[group], unplanned=0)
-    groups = drawing(schedule, reservations, by, "1h", {**ALL, **wanted})["groups"]
+    groups = drawing(schedule, reservations, Look(by, "1h", {**ALL, **wanted}))["groups"]
     return {each["name"]: {bar.what.name: bar for bar in each["bars"]} for each in groups}
 
 
@@ -100,8 +100,23 @@ def test_marks_are_at_round_times(span_s: int) -> None:
 def test_groups_say_how_many_bars_are_left_out() -> None:
     """Bars beyond the limit are counted for the group and in total."""
     group = ScheduleGroupOut(name="a", running=9000, planned=1000, jobs=[job("a", 0, None)])
-    made = drawing(ScheduleOut(at=at(0), groups=[group], unplanned=7), [], "cluster", "1h", ALL)
+    made = drawing(ScheduleOut(at=at(0), groups=[group], unplanned=7), [], Look("cluster", "1h", ALL))
     assert (made["left"], made["groups"][0]["left"], made["unplanned"]) == (9999, 9999, 7)
+
+
+def test_owners_have_colours_tasks_numbers_and_lost_clusters_rows() -> None:
+    """Bars of an owner have its colour; a task has its number; a cluster that does not answer has a row by itself."""
+    tasks = [job("vc", 0, None).model_copy(update={"task": index, "tenant": "bio"}) for index in (3, 17)]
+    group = ScheduleGroupOut(name="a", running=3, planned=0, jobs=[*tasks, job("k", 0, None)])
+    schedule = ScheduleOut(at=at(0), groups=[group], unplanned=0)
+    made = drawing(schedule, [], Look("cluster", "1h", ALL, lost={"sgp": "lost"}))
+    first, lost = made["groups"]
+    assert {bar.name for bar in first["bars"]} == {"vc #3", "vc #17", "k"}
+    classes = {bar.name: bar.kinds.split()[-1] for bar in first["bars"]}
+    assert classes["vc #3"] == classes["vc #17"] != classes["k"]
+    assert (lost["name"], lost["state"], lost["bars"]) == ("sgp", "lost", [])
+    by_queue = drawing(schedule, [], Look("queue", "1h", ALL, lost={"b": "lost"}))
+    assert [each["name"] for each in by_queue["groups"]] == ["a"]
 
 
 def test_reservations_are_above_the_jobs_of_their_clusters() -> None:
@@ -144,7 +159,7 @@ def test_the_tooltip_of_a_reservation_says_what_when_and_for_whom(language: str,
     """It has the name, the holder, the place, the GPUs, the times and the description, and leads to its row."""
     night = reservation("night", 0, 5, clusters=["a"], nodes=["n1"], drain=True, description="1 < 2")
     schedule = ScheduleOut(at=at(0), groups=[], unplanned=0)
-    html = written("schedule", words_of(language), **drawing(schedule, [night], "cluster", "1h", ALL))
+    html = written("schedule", words_of(language), **drawing(schedule, [night], Look("cluster", "1h", ALL)))
     title = html.partition('href="#reservation-night" title="')[2].partition('"')[0]
     times = title.split(", ")[-2]
     assert title.replace(f"{times}, ", "") == said

@@ -13,6 +13,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import GPUS, requested_amounts
+from seaway.domain.arrays import index_of
 from seaway.domain.job_spec import JobSpec
 
 NS_PER_S = 1_000_000_000
@@ -57,6 +58,8 @@ class ScheduledJob:
         Start and expected end by the wall clock. None if the end is unknown.
     gpu_milli
         GPUs that it holds or requests, thousandths, as amounts count them.
+    task
+        Index of a task in its array; None for other jobs.
     """
 
     id: str
@@ -68,6 +71,7 @@ class ScheduledJob:
     starts_ns: int
     ends_ns: int | None
     gpu_milli: int
+    task: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +239,13 @@ def _job_of(source: Attempt | _Planned, now_ns: int, rest_of: Callable[[Attempt]
     if isinstance(source, Attempt):
         spec, job_id, clusters, rest_ns = source.spec, source.job_id, source.clusters, rest_of(source)
         starts_ns, ends_ns = source.running_ns or source.created_ns, None if rest_ns is None else now_ns + rest_ns
-        gpu_milli = source.amounts.get(GPUS, 0)
+        gpu_milli, task = source.amounts.get(GPUS, 0), index_of(spec.run.env)
     else:
         spec, job_id, clusters = source.job.spec, source.job.id, tuple(sorted(source.clusters))
         late_ns = source.starts_ns - (source.start.starts_ns or 0)  # the plan is older than now
         starts_ns, ends_ns = source.starts_ns, source.start.ends_ns and source.start.ends_ns + late_ns
         gpu_milli = requested_amounts(spec.demand, spec.replicas).get(GPUS, 0)
+        task = source.job.index if source.job.array else None
     return ScheduledJob(
         job_id,
         spec.name,
@@ -251,4 +256,5 @@ def _job_of(source: Attempt | _Planned, now_ns: int, rest_of: Callable[[Attempt]
         starts_ns,
         ends_ns,
         gpu_milli,
+        task,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,12 @@ from seaway.web.fragment import Fragment
 from seaway.web.latest import Latest
 from seaway.web.pages.queues import reservations
 from seaway.web.parts.form import error_line
+from seaway.web.parts.slices import colours_of
 from seaway.web.visit import Visit
 from seaway.wire.reservations import ReservationOut
 
 if TYPE_CHECKING:
+    from seaway.wire.fleet import ClusterList
     from seaway.wire.queues import ScheduledJobOut, ScheduleOut
     from seaway.wire.reservations import ReservationList
 
@@ -45,6 +47,9 @@ MAX_MARKS = 8
 
 EDGE = 5.0
 """Half of the width of a label, in percent."""
+
+COLOURED = ("tenant", "queue")
+"""Meanings of colours."""
 
 GROUPINGS = ("cluster", "queue")
 FILTERS = ("cluster", "queue", "tenant")
@@ -122,6 +127,12 @@ class Bar:
     room: float = 100.0
 
     @property
+    def name(self) -> str:
+        """Name of the job, with the number of a task, or of the reservation."""
+        task = None if isinstance(self.what, ReservationOut) else self.what.task
+        return self.what.name if task is None else f"{self.what.name} #{task}"
+
+    @property
     def reserved(self) -> bool:
         """True for a reservation or maintenance."""
         return isinstance(self.what, ReservationOut)
@@ -132,11 +143,20 @@ class Bar:
         return 100 * (self.right - self.left) / (self.room - self.left) if self.room > self.left else 100.0
 
 
-def bars_of(jobs: Iterable[ScheduledJobOut], axis: Axis, above: int = 0) -> list[Bar]:
-    """Return the bars of jobs in as few lanes as possible, below `above` other lanes. Bars of a lane do not overlap."""
+def bars_of(
+    jobs: Iterable[ScheduledJobOut], axis: Axis, above: int = 0, colour: Callable[[ScheduledJobOut], str] = lambda _: ""
+) -> list[Bar]:
+    """Return the bars of jobs in as few lanes as possible, below `above` other lanes. Bars of a lane do not overlap.
+
+    Parameters
+    ----------
+    colour
+        Returns the CSS class of the colour of a job; empty for none.
+    """
 
     def kinds(job: ScheduledJobOut) -> str:
-        return f"bar-{'planned' if job.planned else 'running'}{'' if job.end else ' bar-open'}"
+        classes = (f"bar-{'planned' if job.planned else 'running'}", "" if job.end else "bar-open", colour(job))
+        return " ".join(filter(None, classes))
 
     return _in_lanes([Bar(each, kinds(each), *axis.span(each.start, each.end), above) for each in jobs], above)
 
@@ -193,20 +213,55 @@ def reserved_by_group(
     return groups
 
 
-def drawing(
-    schedule: ScheduleOut, there: Iterable[ReservationOut], by: str, span: str, wanted: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the variables of the template; `wanted` are the filters, as in `reserved_by_group`."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Choices of a visitor.
+
+    Attributes
+    ----------
+    by, span, of
+        Grouping, time axis, and meaning of colours.
+    wanted
+        Filters, as in `reserved_by_group`.
+    lost
+        States of the clusters that do not answer, by name.
+    """
+
+    by: str
+    span: str
+    wanted: Mapping[str, str]
+    of: str = "tenant"
+    lost: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> Mapping[str, str]:
+        """States of the clusters that have a row because they do not answer."""
+        if self.by != "cluster" or self.wanted["queue"] or self.wanted["tenant"]:
+            return {}
+        return {name: state for name, state in self.lost.items() if self.wanted["cluster"] in {"", name}}
+
+
+def drawing(schedule: ScheduleOut, there: Iterable[ReservationOut], look: Look) -> dict[str, Any]:
+    """Return the variables of the template."""
+    by, span, wanted, of = look.by, look.span, look.wanted, look.of
+    colours = colours_of(getattr(job, of) for group in schedule.groups for job in group.jobs)
+
+    def colour(job: ScheduledJobOut) -> str:
+        return f"c{colours[getattr(job, of)]}"
+
     axis = Axis(datetime.fromisoformat(schedule.at), SPANS_S[span])
     reserved, known = reserved_by_group(there, axis, by, wanted), {group.name: group for group in schedule.groups}
     groups = []
-    for name in sorted({*reserved, *known}, key=lambda name: (not name, name)):
+    for name in sorted({*reserved, *known, *look.rows}, key=lambda name: (not name, name)):
         group, above = known.get(name), reserved_bars_of(reserved.get(name, ())[:MOST], axis)
         running, planned, jobs = (group.running, group.planned, group.jobs) if group else (0, 0, [])
-        bars = above + bars_of(jobs, axis, 1 + max((bar.lane for bar in above), default=-1))
+        bars = above + bars_of(
+            jobs, axis, 1 + max((bar.lane for bar in above), default=-1), lambda job: f"c{colours[getattr(job, of)]}"
+        )
         groups.append(
             {
                 "name": name,
+                "state": look.lost.get(name, "") if by == "cluster" else "",
                 "running": running,
                 "planned": planned,
                 "left": running + planned + len(reserved.get(name, ())) - len(bars),
@@ -217,6 +272,7 @@ def drawing(
     return {
         "groups": groups,
         "by": by,
+        "owners": sorted(colours.items()),
         "marks": list(axis.marks()),
         "now": 100 * PAST,
         "left": sum(each["left"] for each in groups),
@@ -240,6 +296,8 @@ class _Schedule:
         self._wanted = {name: query.get(name, "") for name in FILTERS}
         self._by = _known(query.get("by", ""), GROUPINGS)
         self._span = _known(query.get("range", ""), tuple(SPANS_S))
+        self._of = _known(query.get("colour", ""), COLOURED[::-1] if visit.who.tenant else COLOURED)
+        self._lost: dict[str, str] = {}
         self._latest = Latest(visit)
         self._schedule: ScheduleOut | None = None
         self._reservations: ReservationList | None = None
@@ -253,6 +311,8 @@ class _Schedule:
                 self._toggle(
                     "by", words("Group by"), {"cluster": words("Per cluster"), "queue": words("Per queue")}, self._by
                 )
+                owners = {"tenant": words("Tenant colours"), "queue": words("Queue colours")}
+                self._toggle("colour", words("Colour by"), owners, self._of)
                 spans = {"1h": words("1 hour"), "6h": words("6 hours"), "24h": words("24 hours"), "7d": words("7 days")}
                 self._toggle("range", words("Range of time"), spans, self._span)
                 self._select("cluster", words("Cluster"), [each.name for each in clusters.clusters])
@@ -263,6 +323,7 @@ class _Schedule:
             self._wrong = error_line()
             self._drawn = Fragment("schedule", words)
         await visit.follow(tenancy.reservations(), self._on_reservations, reservations.EVERY_S)
+        await visit.follow(fleet.clusters(), self._on_clusters, reservations.EVERY_S)
 
     def _toggle(self, name: str, label: str, options: dict[str, str], value: str) -> None:
         toggle = ui.toggle(options, value=value, on_change=lambda event: self._choose(name, event.value))
@@ -281,9 +342,11 @@ class _Schedule:
             self._by = value
         elif name == "range":
             self._span = value
+        elif name == "colour":
+            self._of = value
         else:
             self._wanted[name] = value
-        self._visit.keep(by=self._by, range=self._span, **self._wanted)
+        self._visit.keep(by=self._by, range=self._span, colour=self._of, **self._wanted)
         await self.look()
 
     async def look(self) -> None:
@@ -310,12 +373,17 @@ class _Schedule:
         self._reservations = value
         self._draw()
 
+    def _on_clusters(self, value: ClusterList) -> None:
+        self._lost = {each.name: each.state for each in value.clusters if each.state != "up"}
+        self._draw()
+
     def _draw(self) -> None:
         """Draw the schedule and the reservations for the current choices, if both are known."""
-        schedule, there, by, span, wanted = self._schedule, self._reservations, self._by, self._span, {**self._wanted}
+        schedule, there = self._schedule, self._reservations
         if schedule is not None and there is not None:
-            make = partial(drawing, schedule, there.reservations, by, span, wanted)
-            self._drawn.show_of([schedule, there], make, by, span, *wanted.values())
+            look = Look(self._by, self._span, {**self._wanted}, self._of, self._lost)
+            choices = (look.by, look.span, look.of, *look.wanted.values(), *sorted(look.lost.items()))
+            self._drawn.show_of([schedule, there], partial(drawing, schedule, there.reservations, look), *choices)
 
 
 def _known(value: str, values: Sequence[str]) -> str:
