@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seaway.application.changes import Change
+from seaway.application.whatif import dry_run
 from seaway.application.whatif.dry_run import free_slices
 from seaway.application.whatif.limitations import RESERVED
 from seaway.application.whatif.question import NewNodes, Question
@@ -10,9 +13,11 @@ from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER, Standby, StandbyMode
 from seaway.domain.network import Link
+from seaway.domain.placement import Explanation
 from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reasons import time_param
 from seaway.domain.tenancy import Tenant
+from seaway.scheduling.explain import explain
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.fakes.control_plane import SmallControlPlane
 from tests.unit.application.scene import Scene, scene, spec
@@ -137,6 +142,34 @@ def test_jobs_that_wait_for_nodes_read_who_holds_the_gpus() -> None:
         "user 'ada' of tenant 'default' holds 4 gpus in queue 'default'",
     )
     assert made.plane.overview.reason(waits, remedies=False).advice == ()
+
+
+def test_lists_of_a_busy_fleet_reuse_explanations_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list shows an explanation for twenty times as long as it took. One of the job renews it for lists, too."""
+    made = scene()
+    for gpus in (2, 1):
+        made.submit(gpus=gpus)
+    waits = made.submit(gpus=2)
+
+    def slow(*given: Any, **options: Any) -> Explanation:  # noqa: ANN401  # forwarded
+        made.clock.advance_s(0.1)
+        return explain(*given, **options)
+
+    monkeypatch.setattr(dry_run, "explain", slow)
+
+    def listed() -> str:
+        return next(made.plane.overview.present([made.job(waits)])).reason
+
+    first = listed()
+    made.plane.operations.cordon("beta", "", "ada", "broken")
+    made.plane.settle()
+    assert listed() == first
+    made.clock.advance_s(2)
+    assert "cordoned: broken" in listed()
+    made.plane.operations.uncordon("beta", "", "ada")
+    made.plane.settle()
+    assert "cordoned: broken" in listed()
+    assert made.plane.overview.reason(made.job(waits)).why == listed() == first
 
 
 def test_no_one_promises_a_job_a_place_without_queue_or_pool() -> None:

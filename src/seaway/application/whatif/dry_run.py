@@ -110,8 +110,11 @@ ADVISED = frozenset(
 MAX_LOOK_NS = 250_000_000
 """Time for the jobs of a schedule, nanoseconds."""
 
-MAX_KNOWN = 4096
-"""Maximum number of cached explanations."""
+MAX_KNOWN = 1024
+"""Maximum number of cached explanations, unless more are newer than `EXPLANATIONS_CACHE_NS`."""
+
+SWEEP_NS = 60_000_000_000
+"""Interval at which old explanations are dropped, nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,7 @@ class DryRuns:
         self._controller = controller
         self._copy: tuple[tuple[int, int, int], Snapshot, Snapshot] | None = None  # without and with reservations
         self._known: dict[Hashable, _Known] = {}  # of waiting jobs
+        self._took_ns = self._swept_ns = 0
         self._copying = threading.Lock()
         self._orders: tuple[int, dict[tuple[str, str], list[SortKey]]] = (-ORDER_CACHE_NS, {})
 
@@ -507,10 +511,16 @@ class DryRuns:
                 explanation = replace(explanation, remedies=found)
             took_ns = live.clock.monotonic_ns() - now_ns
             known = _Known(explanation, short, with_remedies, self._copied(), now_ns, took_ns)
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            self._known[key] = known
+            self._store(key, known)
         return replace(known, explanation=self._as_it_came(job, known.explanation, with_remedies=with_remedies))
+
+    def _store(self, key: Hashable, known: _Known) -> None:
+        """Cache an explanation, and drop old ones from time to time."""
+        self._known[key] = known
+        if len(self._known) >= MAX_KNOWN or known.made_ns - self._swept_ns >= SWEEP_NS:
+            self._swept_ns, oldest_ns = known.made_ns, known.made_ns - EXPLANATIONS_CACHE_NS
+            self._known = {each: one for each, one in self._known.items() if one.made_ns > oldest_ns}
+        self._took_ns = sum(each.took_ns for each in self._known.values())
 
     def _still_holds(self, known: _Known, state: tuple[int, int, int], now_ns: int, listed: bool) -> bool:
         """Report whether a cached explanation may be shown."""
@@ -519,8 +529,7 @@ class DryRuns:
             return age_ns < EXPLANATIONS_CACHE_NS  # limits and reservations may have changed
         if not listed:
             return False
-        all_took_ns = sum(each.took_ns for each in self._known.values())
-        return age_ns < min(LISTED_FACTOR * all_took_ns, MAX_LISTED_NS)
+        return age_ns < min(LISTED_FACTOR * self._took_ns, MAX_LISTED_NS)
 
     def _as_it_came(self, job: JobRecord, explanation: Explanation, *, with_remedies: bool) -> Explanation:
         """Return an explanation for one of several equal jobs.

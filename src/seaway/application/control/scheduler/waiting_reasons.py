@@ -39,7 +39,7 @@ PASS_NS = NS_PER_S
 LOOK_NS = 50_000_000
 """Minimum time between two looks at some waiting jobs, nanoseconds."""
 
-MAX_LOOKED = 64
+MAX_LOOKED = 32
 """Maximum number of jobs in a look."""
 
 STAYS_S = 10
