@@ -88,10 +88,28 @@ def test_ctrl_c_twice_ends_the_server_with_two_lines(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
+def test_the_third_ctrl_c_ends_a_server_that_hangs() -> None:
+    """A stop that hangs needs no SIGKILL: the third signal ends the process with a line, and its usual exit code."""
+    program = (
+        "import os, signal, threading\n"
+        "from seaway.cli.serving.stopping import StopSignals\n"
+        "with StopSignals() as stop:\n"
+        "    stop.begin()\n"
+        "    for _ in range(3): os.kill(os.getpid(), signal.SIGINT)\n"
+        "    threading.Event().wait()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        130,
+        ["stopping ...", "stopped at once; what was stored stays"],
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "code", "says"),
     [
         ("seaway.api.app", 130, ["stopped before the start"]),
+        ("seaway.adapters.simulated.backends", 0, ["stopping ...", "stopped"]),
         ("seaway.web.mount", 0, ["stopping ...", "stopped"]),
     ],
 )

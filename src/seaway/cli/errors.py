@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from seaway.cli import INTERRUPTED
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError, UnknownError
 
 OK = 0
@@ -77,12 +78,15 @@ class UnwritableError(OSError):
 
 @contextmanager
 def naming(stored: Sequence[str]) -> Iterator[None]:
-    """Write the result of a command that stored something. An error of the output names what was stored."""
+    """Store something, or write the result. An error of the output and Ctrl-C name what was stored until then."""
     try:
         yield
         sys.stdout.flush()
     except OSError as error:
         raise UnwritableError(error, stored) from error
+    except KeyboardInterrupt:
+        note(f"\ninterrupted; stored: {', '.join(stored) or 'nothing so far'}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def exit_unwritable(error: OSError) -> NoReturn:

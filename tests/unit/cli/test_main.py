@@ -2,10 +2,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from seaway import __version__
+from seaway.cli import INTERRUPTED
+from seaway.cli.errors import naming
+from seaway.cli.jobs import submit
+from seaway.cli.jobs.file import Written
 from seaway.cli.main import main
 from seaway.scheduling.policies.registry import policy_names
 from seaway.scheduling.registry import plugin_names
@@ -105,3 +111,25 @@ def test_an_output_that_takes_no_more_is_an_error_of_one_line(arguments: tuple[s
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*UNWRITABLE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, f"error: cannot write the output: No space left on device{stored}\n")
+
+
+def test_ctrl_c_names_what_was_stored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that is interrupted while it stores many things names those that are stored, and exits with 130."""
+    answers: list[dict[str, Any]] = [{"jobs": [{"name": f"j{at}", "id": f"id{at}"} for at in range(1000)]}]
+
+    def answered(*_: object) -> dict[str, Any]:
+        if not answers:
+            raise KeyboardInterrupt
+        return answers.pop()
+
+    monkeypatch.setattr(submit, "_placed", answered)
+    jobs = [Written({"name": f"j{at}"}) for at in range(1500)]
+    with pytest.raises(typer.Exit) as ended:
+        submit.send(None, jobs, "")  # type: ignore[arg-type]  # nothing is sent
+    assert ended.value.exit_code == INTERRUPTED
+    said = capsys.readouterr().err
+    assert said.startswith("\ninterrupted; stored: j0 (id0), j1 (id1)")
+    assert "and 990 more. The request on its way may be stored, too" in said
+    with pytest.raises(typer.Exit), naming(["batch"]):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "\ninterrupted; stored: batch\n"

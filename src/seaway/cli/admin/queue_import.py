@@ -152,21 +152,23 @@ def _queue(name: str, body: Mapping[str, Any], changed: Mapping[str, Any]) -> Qu
 
 def _store(client: Client, queues: list[FoundQueue]) -> None:
     """Set the queues. One that is rejected is tried again after the others, whose guarantees may make room for it."""
-    from seaway.cli.errors import warn_of
+    from seaway.cli.errors import naming, warn_of
 
-    waiting = queues
-    while waiting:
-        later: list[tuple[FoundQueue, ConflictError | RejectedError]] = []
-        for each in waiting:
-            try:
-                there, stored = change(client, each.name, each.fields())
-                warn_of(stored)
-                typer.echo(f"queue {each.name} is {'changed' if there else 'made'}")
-            except (ConflictError, RejectedError) as error:
-                later.append((each, error))
-        if len(later) == len(waiting):
-            raise _first(later)
-        waiting = [each for each, _ in later]
+    waiting, done = queues, list[str]()
+    with naming(done):
+        while waiting:
+            later: list[tuple[FoundQueue, ConflictError | RejectedError]] = []
+            for each in waiting:
+                try:
+                    there, stored = change(client, each.name, each.fields())
+                    done.append(each.name)
+                    warn_of(stored)
+                    typer.echo(f"queue {each.name} is {'changed' if there else 'made'}")
+                except (ConflictError, RejectedError) as error:
+                    later.append((each, error))
+            if len(later) == len(waiting):
+                raise _first(later)
+            waiting = [each for each, _ in later]
 
 
 def _first(failed: list[tuple[FoundQueue, ConflictError | RejectedError]]) -> ConflictError | RejectedError:

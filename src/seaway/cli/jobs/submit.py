@@ -15,8 +15,8 @@ from rich.console import Group
 from rich.text import Text
 from typer.core import TyperCommand
 
-from seaway.cli import arguments
-from seaway.cli.errors import FAILED, naming
+from seaway.cli import INTERRUPTED, arguments
+from seaway.cli.errors import FAILED, naming, note
 from seaway.cli.jobs.file import STDIN, is_script, pairs, written_jobs
 from seaway.cli.jobs.workdir import with_archives, without_folders
 from seaway.cli.output import Output, OutputOption, as_json, as_yaml, console, name_currency
@@ -628,16 +628,20 @@ def send(client: Client, jobs: list[Written], key: str) -> list[Body]:
     from seaway.client.calls.jobs import submit as submit_one
     from seaway.client.calls.jobs import submit_batch
 
-    if len(jobs) == 1:
-        return [_placed(client, jobs, partial(submit_one, jobs[0].fields, key=key))]
     stored: list[Body] = []
-    for batch in batches(jobs):
-        try:
+    try:
+        if len(jobs) == 1:
+            return [_placed(client, jobs, partial(submit_one, jobs[0].fields, key=key))]
+        for batch in batches(jobs):
             call = partial(submit_batch, [job.fields for job in batch], key=key)
             stored += _placed(client, batch, call)["jobs"]
-        except RejectedError:
-            print_stored(stored)
-            raise
+    except RejectedError:
+        print_stored(stored)
+        raise
+    except KeyboardInterrupt:
+        names = ", ".join(names_of(stored)) or "nothing that was answered"
+        note(f"\ninterrupted; stored: {names}. The request on its way may be stored, too: seaway jobs")
+        raise typer.Exit(INTERRUPTED) from None
     return stored
 
 

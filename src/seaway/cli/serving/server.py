@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ from seaway.bootstrap.scheduled_tasks import S_PER_H, scheduled_tasks
 from seaway.bootstrap.settings import ServerSettings, Settings, load_settings
 from seaway.bootstrap.workdirs import make_workdirs
 from seaway.cli.serving.leader import LeaderSession, LedSession
-from seaway.cli.serving.stopping import StopSignals
+from seaway.cli.serving.stopping import StoppedError, StopSignals
 from seaway.client.config import data_folder, found_by_commands
 from seaway.domain.errors import RejectedError, UnavailableError
 
@@ -93,7 +93,11 @@ def serve(config: Path | None, flags: Mapping[tuple[str, str], object], data: Pa
     folder = DataFolder(data or data_folder())
     stop.begin()
     try:
-        with _listening(settings.server) as listener, _wait_for_leadership(settings, listener, stop) as turn:
+        with (
+            suppress(StoppedError),
+            _listening(settings.server) as listener,
+            _wait_for_leadership(settings, listener, stop) as turn,
+        ):
             if turn.came:
                 _serve(settings, folder, listener, turn, str(config.absolute()) if config else "")
     finally:
@@ -251,7 +255,12 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
         clock,
         plane.overview.failing_tasks,
     )
-    turn.stop.starting("reads jobs and clusters")
+    try:
+        turn.stop.starting("reads jobs and clusters")
+    except StoppedError:
+        clusters.close()
+        store.close()
+        raise
     plane.start()
     maintenance.start()
     loading.join()  # no request waits for the engine

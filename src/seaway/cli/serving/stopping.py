@@ -15,11 +15,20 @@ import typer
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
+PATIENT = 2
+"""Number of signals after which the next one ends the process at once."""
+
+
+class StoppedError(Exception):
+    """A stop that was requested during the start."""
+
+
 class StopSignals:
     """Handler of Ctrl-C and SIGTERM.
 
     While modules are imported, nothing has started, and a signal ends the process. After `begin`, the first signal
-    requests a graceful stop, the second one a stop that does not wait for open requests, and more have no effect.
+    requests a graceful stop, the second one a stop that does not wait for open requests. If something hangs, the third
+    one ends the process.
 
     Attributes
     ----------
@@ -45,9 +54,16 @@ class StopSignals:
             signal.signal(each, signal.SIG_IGN if self.count else handler)
 
     def starting(self, step: str) -> None:
-        """Print a step of the start, unless a stop was requested."""
-        if not self.count:
-            typer.secho(f"Starting: {step} ...", dim=True)
+        """Print a step of the start.
+
+        Raises
+        ------
+        StoppedError
+            If a stop was requested.
+        """
+        if self.count:
+            raise StoppedError
+        typer.secho(f"Starting: {step} ...", dim=True)
 
     def begin(self) -> None:
         """Record that components run from now on, which have to stop first."""
@@ -62,6 +78,9 @@ class StopSignals:
         if not self._begun:
             _write("stopped before the start\n")
             os._exit(128 + number)  # as in shells
+        if self.count > PATIENT:
+            _write("stopped at once; what was stored stays\n")
+            os._exit(128 + number)
         if self.count == 1:
             _write("stopping ...\n")
         for call in list(self._calls):
