@@ -65,6 +65,31 @@ def test_a_reservation_begins_when_the_last_job_that_has_to_end_ends(needed: int
     assert (plain.arrays.devices[DEVICE_CORE_FREE] == 0).all(), "all devices are still in use"
 
 
+@pytest.mark.parametrize(
+    "together",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.xfail(
+                reason="jobs that start in the same cycle do not count among those that end, until one cycle decides",
+                strict=True,
+            ),
+        ),
+    ],
+)
+def test_jobs_that_start_in_the_same_cycle_end_for_a_head(together: bool) -> None:
+    """A head gets the same reservation whether the jobs before it came earlier or with it, and none delays it."""
+    made = one_node(4)
+    jobs = [spec(gpus=2, expected_duration_s=100), spec(gpus=4, expected_duration_s=10), spec(expected_duration_s=999)]
+    ids: list[str] = []
+    for each in [jobs] if together else [[job] for job in jobs]:
+        ids += made.plane.submit(*each)
+        made.plane.settle()
+    assert [made.state(each) for each in ids] == ["deploying", "queued", "queued"]
+    assert reserved_for(made) == {ids[1]}
+
+
 def test_short_jobs_use_a_reservation() -> None:
     """A job that ends before the head can start may use its reservation; a longer one may not."""
     made = one_node(2)
