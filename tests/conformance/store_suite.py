@@ -179,6 +179,12 @@ def each_filter_narrows(opening: Opening) -> None:
         assert store.jobs(wanted, 10) == [odd], wanted
         assert store.count_jobs(wanted) == {JobState.RUNNING: 1}, wanted
     assert store.jobs(JobFilter(submitted_until_ns=NOW_NS + 5), 10) == [even]
+    for by, names in (("submitted_by", ("bob", "ada")), ("queue", ("q", DEFAULT)), ("label:x", ("y", ""))):
+        groups = {number: (state, name) for number, state, name in store.grouped_jobs(JobFilter(), by)}
+        assert [groups[decode(each.id) or 0] for each in (odd, even)] == [
+            (each.state.value, name) for each, name in zip((odd, even), names, strict=True)
+        ], by
+    assert len(store.grouped_jobs(JobFilter(submitted_by="bob"), "label:k")) == 1
     nothing = [JobFilter(name="a%"), JobFilter(name="a_b"), JobFilter(cluster="c"), JobFilter(label=("x", "v"))]
     nothing.append(JobFilter(predecessor=even.id))
     for wanted in [*nothing, JobFilter(named="a-b"), JobFilter(named="a-b.c", tenant="u")]:

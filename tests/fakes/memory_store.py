@@ -246,6 +246,18 @@ class MemoryStore:
         """Return the numbers of the IDs of all jobs of a filter."""
         return [ids.decode(row.id) or 0 for row in self._rows(JobRecord) if _wanted(row, wanted)]
 
+    def grouped_jobs(self, wanted: JobFilter, by: str) -> list[tuple[int, str, str]]:
+        """Return the number of the ID, the state and the group of all jobs of a filter."""
+        kind, _, key = by.partition(":")
+
+        def group(row: JobRecord) -> str:
+            if kind == "label":
+                return row.spec.labels.get(key, "")
+            return row.submitted_by if kind == "submitted_by" else getattr(row.spec, kind)
+
+        rows = (row for row in self._rows(JobRecord) if _wanted(row, wanted))
+        return [(ids.decode(row.id) or 0, row.state.value, group(row)) for row in rows]
+
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
         _require_page(wanted)

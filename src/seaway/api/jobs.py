@@ -27,6 +27,7 @@ from seaway.api.http.replies import (
 )
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.fleet.costs import Cost, Costs
+from seaway.application.fleet.job_groups import job_groups
 from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
 from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
@@ -43,6 +44,7 @@ from seaway.wire.job_in import JobBatchIn, JobIn, JobPatch
 from seaway.wire.job_out import (
     JobBatch,
     JobCount,
+    JobGroupList,
     JobOut,
     JobPage,
     SavedFilterIn,
@@ -51,6 +53,7 @@ from seaway.wire.job_out import (
     Workflow,
     cost_fields,
     count_fields,
+    group_fields,
     job_fields,
     saved_filter_fields,
 )
@@ -364,11 +367,50 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
 
 @operation(routes, "GET", "/job-counts", Role.VIEWER, {200: JobCount}, errors=(404,))
 async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> Response:
-    """Count jobs by state."""
+    """Count jobs by state, and the tasks that wait or run."""
     pipeline = pipeline_of(request)
     tenant = tenant_asked(caller_of(request), query.tenant)
     wanted = query.model_copy(update={"after": "", "sort": ""}).filter(tenant, 0)
-    return json_reply(count_fields(await pipeline.threads.read(pipeline.plane.store.count_jobs, wanted)))
+
+    def count() -> dict[str, Any]:
+        counts = pipeline.plane.store.count_jobs(wanted)
+        if wanted != JobFilter(tenant=tenant, queue=wanted.queue):
+            return count_fields(counts, None)
+        uses = [
+            each
+            for each in pipeline.plane.overview.queue_usage()
+            if tenant in {"", each.tenant} and wanted.queue in {"", each.queue}
+        ]
+        return count_fields(counts, (sum(each.waiting for each in uses), sum(each.running for each in uses)))
+
+    return json_reply(await pipeline.threads.read(count))
+
+
+LABEL = "label:"
+
+
+class JobGroupQuery(JobQuery):
+    """Filter of jobs, and the field by which they are grouped."""
+
+    by: Annotated[str, Field(pattern=r"^(user|queue|tenant|label:.{1,317})$")]
+    """`user`, `queue`, `tenant`, or `label:` and the key of a label."""
+
+
+@operation(routes, "GET", "/job-groups", Role.VIEWER, {200: JobGroupList}, errors=(404,))
+async def list_job_groups(request: Request, query: Annotated[JobGroupQuery, Query()]) -> Response:
+    """Count jobs by user, queue, tenant or label, with their GPUs, and GPU time and cost of the last 30 days."""
+    pipeline = pipeline_of(request)
+    tenant = tenant_asked(caller_of(request), query.tenant)
+    wanted = query.model_copy(update={"after": "", "sort": ""}).filter(tenant, 0)
+    by = "submitted_by" if query.by == "user" else query.by
+    if by.startswith(LABEL) and not caller_of(request).reads_job_content:
+        by = LABEL  # values of labels are content of jobs
+    store, costs = pipeline.plane.store, pipeline.plane.overview.costs
+
+    def groups() -> dict[str, Any]:
+        return {"groups": [group_fields(each) for each in job_groups(store, costs, wanted, by)]}
+
+    return json_reply(await pipeline.threads.heavy(groups))
 
 
 FilterName = Annotated[str, Path(min_length=1, max_length=63, pattern=LINE_PATTERN, description="Name of the filter.")]

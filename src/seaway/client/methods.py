@@ -92,6 +92,7 @@ class Methods:
     tasks = pages(job_calls.tasks)
     retry = verb(job_calls.retry)
     count = verb(job_calls.count)
+    groups = verb(job_calls.groups)
     saved_filters = verb(job_calls.saved_filters)
     put_saved_filter = verb(job_calls.put_saved_filter)
     delete_saved_filter = verb(job_calls.delete_saved_filter)

@@ -493,11 +493,11 @@ TEXTS: Mapping[str, str] = {
     "displaced": "displaced by {winner}",
     "shrinks_off": "shrinks off {places}",
     "consequences": (
-        "{moved:job} would move, {started} of {waiting:waiting job} would start, {stopped:running job} would have to"
+        "{moved:task} would move, {started} of {waiting:waiting task} would start, {stopped:running task} would have to"
         " wait"
     ),
     "would_shrink": "{count:elastic job} would shrink",
-    "starts_change": "{earlier:waiting job} would start earlier than expected now, {later} later",
+    "starts_change": "{earlier:waiting task} would start earlier than expected now, {later} later",
     "shrinks_by": "shrinks by {count:replica} for {winner}",
     "named_job": "job {job!r} of queue {queue!r}",
     "and_more": "{what} and {count} more",

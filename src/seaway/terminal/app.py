@@ -164,7 +164,7 @@ class Top(App[None]):
         clusters, counted = await asyncio.gather(
             self.client.body(fleet_calls.clusters()), self.client.body(job_calls.count())
         )
-        self._summary = Summary.of(clusters["clusters"], counted["states"])
+        self._summary = Summary.of(clusters["clusters"], counted)
         if self._touched or time.monotonic() - self._viewed_s >= PERIOD_S:
             self._touched = False  # this refresh may miss later changes
             self._viewed_s = time.monotonic()
@@ -202,7 +202,7 @@ class Top(App[None]):
         with suppress(NoMatches, ScreenStackError):  # during shutdown there are no widgets
             self.screen.query_one(StatusLine).show(self.contact.trouble(), self._latest.copy())
             if self._summary:
-                self._label("queue", self._summary.waiting)
+                self._label("queue", self._summary.waiting[0])
                 self._label("jobs", self._summary.live)
 
     def _label(self, name: str, count: int) -> None:

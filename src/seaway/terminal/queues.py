@@ -63,6 +63,13 @@ def _gpu_hours(each: Body) -> str:
     return f"{cost['gpu_hours']:,.1f}" if cost else NONE
 
 
+def _jobs(totals: Body, kind: str) -> str:
+    """Format the number of running or waiting jobs, with that of their tasks if an array has several."""
+    tasks = totals[kind]
+    jobs = totals.get(f"{kind}_jobs", tasks)
+    return f"{jobs:,}" if jobs == tasks else f"{jobs:,} ({tasks:,} tasks)"
+
+
 _COSTS = (
     Column("GPU-HOURS", _gpu_hours, right=True, drop=6),
     Column("COST", lambda each: cost_text(each["totals"].get("cost")), right=True, drop=5),
@@ -74,8 +81,8 @@ COLUMNS = (
     _gpus("used"),
     _gpus("guarantee"),
     _gpus("limit"),
-    Column("RUNNING", lambda each: str(each["totals"]["running"]), right=True, drop=3),
-    Column("WAITING", lambda each: str(each["totals"]["waiting"]), right=True),
+    Column("RUNNING", lambda each: _jobs(each["totals"], "running"), right=True, drop=3),
+    Column("WAITING", lambda each: _jobs(each["totals"], "waiting"), right=True),
     *_COSTS,
     Column("WEIGHT", lambda each: str(each.get("weight", 1)), right=True, drop=4),
     Column("PRIORITY", lambda each: str(each.get("priority", 0)), right=True, wide=True, drop=9),
@@ -316,8 +323,10 @@ def usage_columns(by: str) -> tuple[Column, ...]:
     ]
     if by in ("fleet", "cluster"):
         columns.insert(3, Column("GPUS", lambda each: mean(milli(each, "gpu_milli")), right=True))
-    waiting = Column("WAITING", lambda each: mean([1000 * step["waiting"] for step in each["steps"]]), right=True)
-    started = Column("STARTED", lambda each: str(sum(step["started"] for step in each["steps"])), right=True, drop=1)
+    waiting = Column("WAITING TASKS", lambda each: mean([1000 * step["waiting"] for step in each["steps"]]), right=True)
+    started = Column(
+        "STARTED TASKS", lambda each: str(sum(step["started"] for step in each["steps"])), right=True, drop=1
+    )
     longest = Column(
         "LONGEST WAIT",
         lambda each: seconds(max((step["longest_wait_s"] for step in each["steps"]), default=0)),

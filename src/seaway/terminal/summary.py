@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.widgets import Static
 
-from seaway.domain.job_state import PLACED, WAITING, JobState
+from seaway.domain.job_state import PLACED, JobState
 from seaway.terminal.words import STYLES, Body, bar, cores
 
 LONG_BAR = 20
@@ -51,7 +51,11 @@ class Summary:
     free_milli, free_memory_mib
         Free GPU cores and memory on nodes that accept new jobs.
     jobs
-        Number of jobs in each state.
+        Number of jobs in each state. An array is one job.
+    waiting, running
+        Number of waiting and of running jobs, also of those that start, and of their tasks; None if they are unknown.
+    unreachable_gpus
+        GPUs of clusters that are not up, as last reported.
     """
 
     clusters: dict[str, int] = field(default_factory=dict)
@@ -64,10 +68,13 @@ class Summary:
     free_milli: int = 0
     free_memory_mib: int = 0
     jobs: dict[str, int] = field(default_factory=dict)
+    waiting: tuple[int, int | None] = (0, None)
+    running: tuple[int, int | None] = (0, None)
+    unreachable_gpus: int = 0
 
     @classmethod
-    def of(cls, clusters: Sequence[Body], jobs: dict[str, int]) -> Summary:
-        """Return the sums over clusters."""
+    def of(cls, clusters: Sequence[Body], counted: Body) -> Summary:
+        """Return the sums over clusters, with the answer of `GET /job-counts`."""
         states = [each["state"] for each in clusters]
         up = [each for each in clusters if each["state"] == "up"]
         taking = [each for each in up if not each["cordon"]]
@@ -81,13 +88,11 @@ class Summary:
             _sum(up, "gpu_memory_mib"),
             sum(max(each["gpu_milli"]["free"], 0) for each in taking),
             sum(max(each["gpu_memory_mib"]["free"], 0) for each in taking),
-            jobs,
+            counted["states"],
+            (counted.get("waiting", 0), counted.get("waiting_tasks")),
+            (counted.get("running", 0), counted.get("running_tasks")),
+            sum(each["gpus"] for each in clusters if each["state"] != "up"),
         )
-
-    @property
-    def waiting(self) -> int:
-        """Number of jobs that wait for a placement."""
-        return sum(self.jobs.get(state.value, 0) for state in WAITING)
 
     @property
     def live(self) -> int:
@@ -100,7 +105,10 @@ class Summary:
         for state, count in self.clusters.items():
             line.append(f"{count:,} {state} ", STYLES.get(state, "red"))
         line.append(f"  {self.nodes:,} nodes  {cores(self.gpus_used_milli)}/{self.gpus:,} GPUs")
-        return line.append(f"  {_without(self.unreachable)}", "yellow") if self.unreachable else line
+        if not self.unreachable:
+            return line
+        hidden = f" ({self.unreachable_gpus:,} GPUs)" if self.unreachable_gpus else ""
+        return line.append(f"  {_without(self.unreachable)}{hidden}", "yellow")
 
     def capacity_line(self, width: int) -> Text:
         """Draw the allocated GPU cores and memory, with bars that fit the width."""
@@ -114,20 +122,17 @@ class Summary:
         return Text("  ").join((in_cores, _level("memory", self.memory_mib, self.free_memory_mib, unit, blocks)))
 
     def jobs_line(self) -> Text:
-        """Count jobs by state: waiting ones first, then running ones, then finished ones."""
-        placed = [state for state in JobState if state in PLACED and state is not JobState.RUNNING]
-        shown = (
-            ("waiting", self.waiting, "yellow"),
-            ("starting", sum(self.jobs.get(state.value, 0) for state in placed), "cyan"),
-            *(
-                (state.value, self.jobs.get(state.value, 0), STYLES[state.value])
-                for state in (JobState.RUNNING, JobState.SUSPENDED, *ENDED)
-            ),
-        )
+        """Count jobs by state: waiting ones first, then running ones, then finished ones; and their tasks."""
+        starting = sum(self.jobs.get(state.value, 0) for state in PLACED - {JobState.RUNNING})
         line = Text.assemble(("jobs ", "bold"))
-        for name, count, style in shown:
-            if count or name in {"waiting", "running"}:
-                line.append(f"{count:,} {name}  ", style if count else "dim")
+        for name, (count, tasks), style in (("waiting", self.waiting, "yellow"), ("running", self.running, "green")):
+            parts = [] if tasks in {None, count} else [f"{tasks:,} tasks"]
+            parts += [f"{starting:,} starting"] if name == "running" and starting else []
+            more = f" ({', '.join(parts)})" if parts else ""
+            line.append(f"{count:,} {name}{more}  ", style if count else "dim")
+        for state in (JobState.SUSPENDED, *ENDED):
+            if count := self.jobs.get(state.value, 0):
+                line.append(f"{count:,} {state.value}  ", STYLES[state.value])
         return line
 
 

@@ -302,7 +302,7 @@ FLEET_COLUMNS = (
     Column("GPU CORES", milli),
     Column("GPU MEMORY", memory, drop=2),
     Column("IN USE", real, right=True, drop=4),
-    Column("JOBS", jobs, right=True, drop=5),
+    Column("TASKS", jobs, right=True, drop=5),
     Column("DEVICES", gpus, drop=6),
     Column("NOTE", note, cut=True, drop=3),
 )

@@ -11,12 +11,13 @@ from pydantic import Field, StringConstraints
 
 from seaway.application.fleet.costs import Cost
 from seaway.application.fleet.gpu_use import SliceUse, UseSample
+from seaway.application.fleet.job_groups import JobGroup
 from seaway.application.network.views import RingPart
 from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair, SavedFilter
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import PLACED, WAITING, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.runtime import PROGRAM, ContainerPort
 from seaway.wire.facts import price_or_none
@@ -357,6 +358,37 @@ class JobCount(Shown):
 
     total: int
     states: dict[str, int]
+    """Number of jobs by state. An array is one job; it runs from the start of its first task."""
+    waiting: int = 0
+    """Number of waiting jobs: pending, queued or preempted."""
+    running: int = 0
+    """Number of running jobs: scheduled, deploying or running."""
+    waiting_tasks: int | None = None
+    """Number of waiting tasks; a job that is no array is one task. Null with filters besides `tenant` and `queue`."""
+    running_tasks: int | None = None
+    """Number of tasks with a placement, as `waiting_tasks`."""
+
+
+class JobGroupOut(Shown):
+    """Jobs with a common user, queue, tenant or label. An array is one job."""
+
+    name: str
+    """User, queue, tenant, or value of the label; empty for jobs without the label."""
+    jobs: int
+    """Number of jobs in all states."""
+    waiting: int
+    running: int
+    gpus: float
+    """GPUs that they hold now. A slice counts as its larger share of cores and memory."""
+    cost: CostOut
+    """GPU time and cost of the last 30 days."""
+
+
+class JobGroupList(Shown):
+    """Groups of jobs."""
+
+    groups: list[JobGroupOut]
+    """Those with most GPUs first, then those with most GPU time."""
 
 
 class SliceOut(Shown):
@@ -684,6 +716,25 @@ def copy_fields(copy: Workload, replicas: range, ports: Sequence[ContainerPort] 
     )
 
 
-def count_fields(counts: dict[JobState, int]) -> dict[str, Any]:
-    """Return the number of jobs in each state."""
-    return {"total": sum(counts.values()), "states": {state.value: counts.get(state, 0) for state in JobState}}
+def group_fields(group: JobGroup) -> dict[str, Any]:
+    """Return the fields of `JobGroupOut` for a group."""
+    return fields_of(JobGroupOut, group, gpus=group.gpu_milli / 1000, cost=cost_fields(group.cost))
+
+
+def count_fields(counts: dict[JobState, int], tasks: tuple[int, int] | None) -> dict[str, Any]:
+    """Return the fields of `JobCount`.
+
+    Parameters
+    ----------
+    tasks
+        Number of waiting and of running tasks; None if unknown.
+    """
+    waiting_tasks, running_tasks = tasks or (None, None)
+    return {
+        "total": sum(counts.values()),
+        "states": {state.value: counts.get(state, 0) for state in JobState},
+        "waiting": sum(counts.get(state, 0) for state in WAITING),
+        "running": sum(counts.get(state, 0) for state in PLACED),
+        "waiting_tasks": waiting_tasks,
+        "running_tasks": running_tasks,
+    }

@@ -64,9 +64,13 @@ class QueueUsageOut(Shown):
     queue: str
     tenant: str
     waiting: int
-    """Number of waiting jobs."""
+    """Number of waiting tasks. A job that is no array is one task."""
     running: int
-    """Number of jobs with allocations."""
+    """Number of tasks with a placement, also those that start."""
+    waiting_jobs: int = 0
+    """Number of waiting jobs. An array is one job, and runs from the start of its first task."""
+    running_jobs: int = 0
+    """Number of running jobs."""
     longest_wait_s: int
     """Longest wait of the waiting jobs, seconds; 0 if no job waits."""
     gpus: int
@@ -85,9 +89,13 @@ class QueueTotalsOut(Shown):
 
     queue: str
     waiting: int
-    """Number of waiting jobs."""
+    """Number of waiting tasks. A job that is no array is one task."""
     running: int
-    """Number of jobs with allocations."""
+    """Number of tasks with a placement, also those that start."""
+    waiting_jobs: int = 0
+    """Number of waiting jobs. An array is one job, and runs from the start of its first task."""
+    running_jobs: int = 0
+    """Number of running jobs."""
     used: AmountsOut
     """Amounts that the jobs hold."""
     guarantee: AmountsOut
@@ -105,9 +113,13 @@ class TenantTotalsOut(Shown):
     tenant: str
     pool: str
     waiting: int
-    """Number of waiting jobs."""
+    """Number of waiting tasks. A job that is no array is one task."""
     running: int
-    """Number of jobs with allocations."""
+    """Number of tasks with a placement, also those that start."""
+    waiting_jobs: int = 0
+    """Number of waiting jobs. An array is one job, and runs from the start of its first task."""
+    running_jobs: int = 0
+    """Number of running jobs."""
     used: AmountsOut
     """Amounts that its jobs hold; `jobs` is their number."""
     guarantee: AmountsOut
@@ -309,6 +321,8 @@ def totals_fields(totals: QueueTotals) -> dict[str, Any]:
         "queue": totals.queue,
         "waiting": totals.waiting,
         "running": totals.running,
+        "waiting_jobs": totals.waiting_jobs,
+        "running_jobs": totals.running_jobs,
         "used": written_amounts(totals.used),
         "guarantee": written_amounts(totals.guarantee),
         "borrowed": written_amounts(totals.borrowed),
@@ -324,6 +338,8 @@ def tenant_totals_fields(totals: TenantTotals) -> dict[str, Any]:
         "pool": totals.pool,
         "waiting": totals.waiting,
         "running": totals.running,
+        "waiting_jobs": totals.waiting_jobs,
+        "running_jobs": totals.running_jobs,
         "used": written_amounts(totals.used),
         "guarantee": written_amounts(totals.quota.guarantee),
         "limit": written_amounts(totals.quota.limit),

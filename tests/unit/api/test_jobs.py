@@ -683,3 +683,30 @@ async def test_failed_tasks_are_retried_over_http(rig: Rig) -> None:
     assert (early.status_code, again.status_code) == (409, 200)
     assert ended["tasks"]["states"] == {"cancelled": 4}
     assert again.json()["message"] == "by mistake"
+
+
+async def test_jobs_are_grouped_with_their_gpus_and_cost(rig: Rig) -> None:
+    """Groups count an array once, and have the GPUs and the GPU time of the jobs that the caller may see."""
+    rig.step(2)
+    whole = {"cpu": 1, "gpus": 1}
+    await rig.submit(name="a", labels={"project": "x"}, resources=whole)
+    await rig.submit("admin", name="b", labels={"project": "y"}, array="0-2", resources=whole)
+    await rig.submit("admin", name="big", resources={"gpus": 2}, replicas=4, gang=True)
+    await rig.submit("other", name="theirs", queue="theirs", resources=whole)
+    rig.step(6)
+
+    async def groups(by: str, token: str = "admin", **wanted: str) -> dict[str, tuple[Any, ...]]:
+        async with rig.client(token) as client:
+            answer = await client.get("/api/v1/job-groups", params={"by": by, **wanted})
+            assert answer.status_code == 200, answer.text
+            rows = answer.json()["groups"]
+        assert all((each["cost"]["gpu_hours"] > 0) is (each["gpus"] > 0) for each in rows)
+        return {each["name"]: tuple(each[name] for name in ("jobs", "waiting", "running", "gpus")) for each in rows}
+
+    assert await groups("user") == {"admin": (2, 1, 1, 3.0), "user": (1, 0, 1, 1.0), "other": (1, 0, 1, 1.0)}
+    assert await groups("label:project") == {"y": (1, 0, 1, 3.0), "x": (1, 0, 1, 1.0), "": (2, 1, 1, 1.0)}
+    assert await groups("label:project", "monitor") == {"": (4, 1, 3, 5.0)}
+    assert await groups("tenant", "user") == {"default": (3, 1, 2, 4.0)}
+    assert await groups("queue", submitted_by="user") == {"default": (1, 0, 1, 1.0)}
+    async with rig.client() as client:
+        assert (await client.get("/api/v1/job-groups", params={"by": "colour"})).status_code == 422

@@ -10,11 +10,21 @@ import pytest
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.application.control.dispatch import InPlace
 from seaway.application.control.settings import ControlSettings
+from seaway.application.views import ClusterState
 from seaway.application.whatif.trace import InTurn
 from seaway.bootstrap.control_plane import make_plane
 from seaway.bootstrap.settings import load_settings
+from seaway.terminal.queues import COLUMNS
+from seaway.terminal.summary import Summary
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import fleet
+from seaway.web.pages.fleet.alerts import Seen
+from seaway.web.pages.fleet.overview import tiles_of
+from seaway.web.pages.queues.rows import held
+from seaway.web.words import Words
+from seaway.wire.fleet import ClusterList
+from seaway.wire.job_out import JobCount
+from seaway.wire.queues import QueueUsageList
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.api.rig import Rig, make_rig, small_cluster
 
@@ -451,3 +461,48 @@ async def test_a_queue_says_where_it_displaces_by_priority(rig: Rig, given: dict
         assert (put.status_code, put.json()["preempts"]) == (200, stored)
         assert (await client.get("/api/v1/queues/x")).json()["preempts"] == stored
         assert (await client.put("/api/v1/queues/x", json={"preempts": "some"})).status_code == 422
+
+
+async def test_jobs_tasks_and_gpus_have_one_meaning_everywhere(rig: Rig) -> None:
+    """An array is one job with several tasks, and GPUs are those of clusters that answer, in all answers and pages."""
+    rig.step(2)
+    big = {"cpu": 1, "gpus": 2}
+    await rig.submit(name="gang", replicas=2, gang=True, resources=big)
+    rig.step(3)
+    await rig.submit(name="sweep", array="0-19%3")
+    await rig.submit(name="large", replicas=4, gang=True, resources=big)
+    rig.step(4)
+    rig.plane.controller.live.fleet.set_state("b", ClusterState.LOST)
+    async with rig.client() as client:
+
+        async def get(path: str) -> Any:  # noqa: ANN401  # any JSON
+            return (await client.get(f"/api/v1/{path}")).json()
+
+        counted, usage, clusters = await get("job-counts"), await get("queue-usage"), await get("fleet/clusters")
+        asked = (await client.post("/api/v1/whatif", json={"question": {"replay": True}})).json()
+        listed = (await get("jobs"))["jobs"]
+        assert (await get("job-counts?name=e"))["running_tasks"] is None
+    waiting, running = {"pending", "queued", "preempted"}, {"scheduled", "deploying", "running"}
+    jobs = tuple(sum(each["state"] in states for each in listed) for states in (waiting, running))
+    assert jobs == (counted["waiting"], counted["running"]) == (1, 2)
+    tasks = counted["waiting_tasks"], counted["running_tasks"]
+    assert tasks == (18, 4), "the array has 17 tasks that wait and 3 that run, the gang and the large job are one each"
+    (row,) = usage["queues"][:1]
+    for one in (row, usage["tenants"][0], usage["uses"][0]):
+        assert (one["waiting_jobs"], one["running_jobs"], one["waiting"], one["running"]) == (*jobs, *tasks)
+    assert (asked["before"]["placed"], asked["before"]["waiting"]) == (4, 18)
+    seen = ClusterList.model_validate(clusters).clusters
+    tiles = {each["label"]: each for each in tiles_of(Seen(seen, {}, jobs=JobCount.model_validate(counted)), Words())}
+    assert [tiles[name]["figure"] for name in ("Running jobs", "Waiting jobs")] == ["2", "1"]
+    assert tiles["Waiting jobs"]["note"] == "18 tasks"
+    sums = held(QueueUsageList.model_validate(usage).uses)
+    assert (sums.waiting_jobs, sums.running_jobs, sums.waiting, sums.running) == (*jobs, *tasks)
+    summary = Summary.of(clusters["clusters"], counted)
+    assert summary.jobs_line().plain.strip() == "jobs 1 waiting (18 tasks)  2 running (4 tasks)"
+    titles = {"RUNNING", "WAITING"}
+    cells = {each.title: each.cell({"totals": row}) for each in COLUMNS if each.title in titles}
+    assert cells == {"RUNNING": "2 (4 tasks)", "WAITING": "1 (18 tasks)"}
+    up = sum(each["gpus"] for each in clusters["clusters"] if each["state"] == "up")
+    assert (tiles["GPUs in use"]["of"], summary.gpus) == (str(up), up)
+    assert tiles["GPUs in use"]["note"] == f"GPUs on clusters that do not answer: {summary.unreachable_gpus}"
+    assert summary.fleet_line().plain.endswith(f"({summary.unreachable_gpus} GPUs)")

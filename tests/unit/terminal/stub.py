@@ -126,7 +126,9 @@ class Server:
 
     def _counted(self, wanted: list[str]) -> Body:
         states = [each["state"] for each in self.jobs if not wanted or each["state"] in wanted]
-        return {"total": len(states), "states": {state: states.count(state) for state in states}}
+        waiting = sum(each in {"pending", "queued", "preempted"} for each in states)
+        counts = {state: states.count(state) for state in states}
+        return {"total": len(states), "states": counts, "waiting": waiting, "running": counts.get("running", 0)}
 
     def _nodes(self, query: httpx.QueryParams) -> Body:
         named = [

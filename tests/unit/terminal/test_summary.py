@@ -7,7 +7,9 @@ from rich.text import Text
 from seaway.terminal.summary import Summary, right_aligned
 from tests.unit.terminal.bodies import cluster
 
-COUNTS = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}
+STATES = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}
+COUNTS = {"states": STATES, "waiting": 4, "running": 10, "waiting_tasks": 103, "running_tasks": 10}
+NONE = {"states": {}}
 
 
 def test_clusters_and_what_is_free_are_summed_up() -> None:
@@ -24,7 +26,9 @@ def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
     cordon = {"cluster": "b", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     clusters = [cluster("a", 4), {**cluster("b", 4), "cordon": cordon}, cluster("c", 4, state="lost")]
     summary = Summary.of(clusters, COUNTS)
-    assert summary.fleet_line().plain.endswith("2 up 1 lost   8 nodes  4.4/16 GPUs  without c, which does not answer")
+    assert summary.fleet_line().plain.endswith(
+        "2 up 1 lost   8 nodes  4.4/16 GPUs  without c, which does not answer (8 GPUs)"
+    )
     alone = Summary.of(clusters[:1], COUNTS)
     assert (summary.free_milli, summary.free_memory_mib) == (alone.free_milli, alone.free_memory_mib)
     assert summary.milli.total == 2 * alone.milli.total
@@ -35,9 +39,9 @@ def test_what_is_not_known_or_takes_no_work_is_not_free() -> None:
 def test_unreachable_clusters_are_named_while_there_is_room() -> None:
     """Each is counted once, by its state; of many it is reported how many the sums leave out."""
     unreachable = [cluster(name, state="stale") for name in ("b", "c", "d")]
-    two, three = (Summary.of([cluster("a"), *unreachable[:count]], {}).fleet_line().plain for count in (2, 3))
-    assert two.endswith("1 up 2 stale   2 nodes  1.1/4 GPUs  without b and c, which do not answer")
-    assert three.endswith("1 up 3 stale   2 nodes  1.1/4 GPUs  without 3 that do not answer")
+    two, three = (Summary.of([cluster("a"), *unreachable[:count]], NONE).fleet_line().plain for count in (2, 3))
+    assert two.endswith("1 up 2 stale   2 nodes  1.1/4 GPUs  without b and c, which do not answer (8 GPUs)")
+    assert three.endswith("1 up 3 stale   2 nodes  1.1/4 GPUs  without 3 that do not answer (12 GPUs)")
 
 
 def test_the_address_is_cut_before_the_fleet() -> None:
@@ -51,7 +55,8 @@ def test_the_address_is_cut_before_the_fleet() -> None:
 
 def test_the_lines_fit_80_columns() -> None:
     """Also those of a large fleet."""
-    summary = Summary.of([cluster(f"c{at}", 500) for at in range(20)], dict.fromkeys(COUNTS, 10**4))
+    counts = {**dict.fromkeys(COUNTS, 10**5), "states": dict.fromkeys(STATES, 10**4)}
+    summary = Summary.of([cluster(f"c{at}", 500) for at in range(20)], counts)
     assert summary.capacity_line(78).cell_len <= 78
     assert summary.jobs_line().cell_len <= 78
 
@@ -59,6 +64,6 @@ def test_the_lines_fit_80_columns() -> None:
 def test_jobs_are_counted_by_cause_they_are_about() -> None:
     """Anything that waits, for whatever reason, is one figure; states without a job are left out."""
     summary = Summary.of([], COUNTS)
-    assert summary.jobs_line().plain.split() == ["jobs", "4", "waiting", "3", "starting", "7", "running", "3", "failed"]
+    assert summary.jobs_line().plain == "jobs 4 waiting (103 tasks)  10 running (3 starting)  3 failed  "
     assert summary.live == 14
-    assert Summary.of([], {}).jobs_line().plain.split() == ["jobs", "0", "waiting", "0", "running"]
+    assert Summary.of([], NONE).jobs_line().plain.split() == ["jobs", "0", "waiting", "0", "running"]

@@ -24,6 +24,8 @@ from seaway.wire.network_views import AgentList
 from seaway.wire.queues import QueueList, queue_fields
 from seaway.wire.tokens import TokenList
 
+COUNTED = JobCount(total=7, states={"running": 5, "queued": 2}, waiting=2, running=5, waiting_tasks=2, running_tasks=9)
+
 
 def cluster(**fields: object) -> ClusterOut:
     """Make a cluster of one device, half of which is taken."""
@@ -125,14 +127,16 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     """Sums are of clusters that answer; which do not stands beside them; where no work is taken nothing is free."""
     cordon = {"cluster": "oslo", "node": "", "drain": False, "reason": "", "actor": "ada", "at": ""}
     listed = [cluster(), cluster(name="oslo", cordon=cordon), cluster(name="rome", state="lost", jobs=3)]
-    shown = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}), Words())}
+    shown = {str(each["label"]): each for each in tiles_of(Seen(listed, {"running": 5}, jobs=COUNTED), Words())}
     cores = shown["GPU cores allocated"]
     assert (shown["GPUs in use"]["figure"], shown["GPUs in use"]["of"]) == ("1", "2")
     assert (cores["figure"], cores["note"]) == ("50 %", "0.5 free · without rome, which does not answer")
     assert (shown["Nodes"]["figure"], shown["Clusters up"]["figure"]) == ("2", "2")
     more = {str(each["label"]): each for each in tiles_of(Seen([*listed, cluster(state="stale")], {}), Words())}
     assert more["Nodes"]["note"] == "without 2 clusters that do not answer"
-    assert "3 without answers" in str(shown["Running jobs"]["note"])
+    assert shown["GPUs in use"]["note"] == "GPUs on clusters that do not answer: 1"
+    assert shown["Running jobs"]["note"] == "9 tasks · 3 tasks on clusters that do not answer"
+    assert (shown["Waiting jobs"]["figure"], shown["Waiting jobs"]["note"]) == ("2", "")
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])

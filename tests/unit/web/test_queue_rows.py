@@ -28,7 +28,7 @@ def amount(total: int, used: int) -> AmountOut:
 def cluster(name: str, gpus: int) -> ClusterOut:
     """Make a cluster of which half is in use."""
     core, memory = amount(gpus * 1000, gpus * 500), amount(gpus * 80, gpus * 40)
-    given: dict[str, Any] = {"name": name, "gpus": gpus, "gpu_milli": core, "gpu_memory_mib": memory}
+    given: dict[str, Any] = {"name": name, "state": "up", "gpus": gpus, "gpu_milli": core, "gpu_memory_mib": memory}
     return ClusterOut.model_construct(**given)
 
 

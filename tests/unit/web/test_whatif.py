@@ -182,15 +182,15 @@ def test_amounts_that_cannot_be_sent_as_numbers_are_sent_as_they_were_written(te
 @pytest.mark.parametrize(
     ("language", "moved", "shrunk", "said", "why"),
     [
-        ("en", 0, 0, "0 jobs would move, 0 of 0 waiting jobs would start, 0 running jobs would have to wait<", ""),
+        ("en", 0, 0, "0 tasks would move, 0 of 0 waiting tasks would start, 0 running tasks would have to wait<", ""),
         (
             "en",
             1,
             2,
-            "would have to wait, 2 elastic jobs would shrink, 3 waiting jobs would start earlier",
+            "would have to wait, 2 elastic jobs would shrink, 3 waiting tasks would start earlier",
             "a/2 is drained",
         ),
-        ("zh", 2, 1, "2 个作业将迁移", "a/2 正在排空"),
+        ("zh", 2, 1, "2 个任务将迁移", "a/2 正在排空"),
         ("zh", 0, 1, "1 个弹性作业将缩容", "a/2 正在排空"),
     ],
 )

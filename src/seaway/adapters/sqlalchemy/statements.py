@@ -330,6 +330,19 @@ def job_numbers(wanted: JobFilter) -> Question:
     return _drawn(wanted, select(JOBS.c.id), _conditions(wanted), _states(wanted))
 
 
+def grouped(wanted: JobFilter, by: str) -> Question:
+    """Return the query for the IDs, states and groups of all jobs of a filter; see `Store.grouped_jobs`."""
+    kind, _, key = by.partition(":")
+    group: ColumnElement[Any] = JOBS.c[kind] if kind != "label" else _label_of_job(key)
+    return _drawn(wanted, select(JOBS.c.id, JOBS.c.state, group), _conditions(wanted), _states(wanted))
+
+
+def _label_of_job(key: str) -> ColumnElement[Any]:
+    own = JOB_LABELS.alias("own")
+    found = select(own.c.value).where(own.c.job_id == JOBS.c.id, own.c.name == key)
+    return found.correlate(JOBS).scalar_subquery()
+
+
 def _ids(wanted: JobFilter, limit: int) -> Question:
     """Return the query for job IDs.
 

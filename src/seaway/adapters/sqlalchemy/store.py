@@ -189,6 +189,12 @@ class SqlStore:
             found = connection.execute(job_queries.job_numbers(wanted))
             return [number for (number,) in found.cursor.fetchall()]  # without an object for each row
 
+    def grouped_jobs(self, wanted: JobFilter, by: str) -> list[tuple[int, str, str]]:
+        """Return the number of the ID, the state and the group of all jobs of a filter."""
+        with answering(), self._engines.read.connect() as connection:
+            found = connection.execute(job_queries.grouped(wanted, by))
+            return [(number, state, name or "") for number, state, name in found.cursor.fetchall()]
+
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
         return {JobState(state): count for state, count in self._rows(job_queries.counts(wanted))}

@@ -354,7 +354,32 @@ EXAMPLES: dict[str, Any] = {
     },
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
-    "JobCount": {"total": 15, "states": {"running": 12, "queued": 3}},
+    "JobGroupList": {
+        "groups": [
+            {
+                "name": "ada",
+                "jobs": 42,
+                "waiting": 3,
+                "running": 2,
+                "gpus": 9.5,
+                "cost": {
+                    "gpu_hours": 31.5,
+                    "unpriced_gpu_hours": 0.0,
+                    "cost": "78.75",
+                    "cost_per_hour": "22.50",
+                    "unpriced_gpus": 0.0,
+                },
+            }
+        ]
+    },
+    "JobCount": {
+        "total": 15,
+        "states": {"running": 12, "queued": 3},
+        "waiting": 3,
+        "running": 12,
+        "waiting_tasks": 103,
+        "running_tasks": 24,
+    },
     "QueueUsageList": {"uses": [_USE], "queues": [_TOTALS], "tenants": [_TENANT_TOTALS]},
     "WaitingPage": {
         "jobs": [

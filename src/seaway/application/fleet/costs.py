@@ -318,7 +318,7 @@ class _Ended:
 
 
 class Costs:
-    """Costs of jobs, queues and tenants. Thread-safe."""
+    """Costs of jobs, groups of jobs, queues and tenants. Thread-safe."""
 
     def __init__(self, controller: Controller, store: Store) -> None:
         self._controller, self._store = controller, store
@@ -385,6 +385,29 @@ class Costs:
                     found[lane] += Cost(rate * lasted_ms)
                 self._cached = asked_ns, dict(found)
             return self._cached[1]
+
+    def by_group(self, groups: Mapping[int, str]) -> dict[str, Cost]:
+        """Return the cost of jobs in the last 30 days by group.
+
+        Parameters
+        ----------
+        groups
+            Group of each job, by the number of its ID. Other jobs do not count.
+        """
+        found: defaultdict[str, Cost] = defaultdict(Cost)
+        times: defaultdict[tuple[str, Rate], int] = defaultdict(int)
+        with self._lock:
+            prices, now_ns = _Prices(self._controller), self._now_ns()
+            since_ns = now_ns - SUM_S * NS_PER_S
+            for use in self._ended.refresh(prices, now_ns):
+                if (name := groups.get(use.job)) is not None:
+                    found[name] += use.cost(since_ns, now_ns)
+            for use in self._ended.uses:
+                if use.ended_ns and use.ended_ns > since_ns and (name := groups.get(use.job)) is not None:
+                    times[name, use.rate] += (use.ended_ns - max(use.created_ns, since_ns)) // NS_PER_MS
+        for (name, rate), lasted_ms in times.items():
+            found[name] += Cost(rate * lasted_ms)
+        return found
 
     def _held(self) -> Held | None:
         with self._controller.lock:

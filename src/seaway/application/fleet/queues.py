@@ -11,6 +11,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.costs import NO_COST, Cost, Lane
 from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import JOBS, Amounts, add, in_quotas
+from seaway.domain.job_state import JobState
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota
 
@@ -29,10 +30,12 @@ class QueueUsage:
 
     Attributes
     ----------
-    waiting
-        Number of waiting jobs.
-    running
-        Number of jobs with an allocation.
+    waiting, running
+        Number of tasks that wait, and of those that have a placement. A job that is no array is one task.
+    waiting_jobs, running_jobs
+        Number of jobs that wait or run. An array is one job.
+    holding
+        Number of tasks with an allocation.
     longest_wait_s
         Longest wait, seconds since the submit or since the job last ran; 0 if no job waits.
     gpus
@@ -47,6 +50,9 @@ class QueueUsage:
     tenant: str
     waiting: int = 0
     running: int = 0
+    waiting_jobs: int = 0
+    running_jobs: int = 0
+    holding: int = 0
     longest_wait_s: float = 0.0
     gpus: int = 0
     gpu_milli: int = 0
@@ -62,8 +68,8 @@ class QueueTotals:
 
     Attributes
     ----------
-    waiting, running
-        Number of waiting jobs, and of jobs with an allocation.
+    waiting, running, waiting_jobs, running_jobs
+        As in `QueueUsage`.
     guarantee
         Guaranteed amounts. For resources that the queue does not name, the sum over its children.
     limit
@@ -79,6 +85,8 @@ class QueueTotals:
     limit: Amounts
     waiting: int = 0
     running: int = 0
+    waiting_jobs: int = 0
+    running_jobs: int = 0
     used: dict[str, int] = field(default_factory=dict)
     cost: Cost = NO_COST
 
@@ -112,8 +120,8 @@ class TenantTotals:
 
     Attributes
     ----------
-    waiting, running
-        Number of waiting jobs, and of jobs with an allocation.
+    waiting, running, waiting_jobs, running_jobs
+        As in `QueueUsage`.
     used
         Allocated amounts, and the number of jobs.
     cost
@@ -125,6 +133,8 @@ class TenantTotals:
     quota: Quota
     waiting: int = 0
     running: int = 0
+    waiting_jobs: int = 0
+    running_jobs: int = 0
     used: dict[str, int] = field(default_factory=dict)
     cost: Cost = NO_COST
 
@@ -163,8 +173,7 @@ class QueueViews:
         for use in self.uses():
             for each in path_of(use.queue, queues):
                 sums = found[each.name]
-                sums.waiting += use.waiting
-                sums.running += use.running
+                _count(sums, use)
                 add(sums.used, use.amounts)
         for (queue, owner), cost in costs.items():
             if queue in queues and tenant in {"", owner}:
@@ -189,9 +198,8 @@ class QueueViews:
             queue = names.queues.get(use.queue)
             key = use.tenant, queue.pool if queue else DEFAULT
             sums = found.setdefault(key, TenantTotals(*key, Quota()))
-            sums.waiting += use.waiting
-            sums.running += use.running
-            add(sums.used, use.amounts | ({JOBS: use.running} if use.running else {}))
+            _count(sums, use)
+            add(sums.used, use.amounts | ({JOBS: use.holding} if use.holding else {}))
         for (name, owner), cost in costs.items():
             queue = names.queues.get(name)
             key = owner, queue.pool if queue else DEFAULT
@@ -208,15 +216,17 @@ class QueueViews:
             now_ns = live.clock.now_ns()
         found: dict[tuple[str, str], QueueUsage] = {}
         for job in jobs:
-            if job.state.waits:
+            if job.state.waits or job.state.placed:
                 use = _use(found, job.spec.queue, job.spec.tenant)
-                use.waiting += 1
+                _count(use, _one(job.state, jobs=not job.array, tasks=1))
             if (since_ns := live.stages.waits_since_ns(job)) is not None:
                 use = _use(found, job.spec.queue, job.spec.tenant)
                 use.longest_wait_s = max(use.longest_wait_s, (now_ns - since_ns) / 1e9)
         for array in arrays:
-            if array.waiting:
-                _use(found, array.spec.queue, array.spec.tenant).waiting += array.waiting
+            if array.waiting or array.state.waits or array.state.placed:
+                use = _use(found, array.spec.queue, array.spec.tenant)
+                _count(use, _one(array.state, jobs=1, tasks=0))
+                use.waiting += array.waiting
         _add_held(found, attempts)
         return [found[key] for key in sorted(found)]
 
@@ -246,6 +256,20 @@ class QueueViews:
         return [place for *_, place in sorted(ranked, key=lambda each: each[:3])]
 
 
+def _one(state: JobState, *, jobs: int, tasks: int) -> QueueUsage:
+    """Return the counts of a job or a task in a state."""
+    waits, runs = int(state.waits), int(state.placed)
+    return QueueUsage("", "", waits * tasks, runs * tasks, waits * jobs, runs * jobs)
+
+
+def _count(sums: QueueUsage | QueueTotals | TenantTotals, use: QueueUsage) -> None:
+    """Add the numbers of jobs and tasks."""
+    sums.waiting += use.waiting
+    sums.running += use.running
+    sums.waiting_jobs += use.waiting_jobs
+    sums.running_jobs += use.running_jobs
+
+
 def _use(found: dict[tuple[str, str], QueueUsage], queue: str, tenant: str) -> QueueUsage:
     return found.setdefault((queue, tenant), QueueUsage(queue, tenant))
 
@@ -266,4 +290,4 @@ def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attem
                 use.gpu_milli += taken.core_milli
                 use.gpu_memory_mib += taken.memory_mib
     for key, jobs in running.items():
-        found[key].running = len(jobs)
+        found[key].holding = len(jobs)

@@ -250,6 +250,16 @@ class Store(Protocol):
         The order and the offset of the filter do not apply.
         """
 
+    def grouped_jobs(self, wanted: JobFilter, by: str) -> list[tuple[int, str, str]]:
+        """Return the number of the ID, the state and the group of all jobs of a filter, in no order.
+
+        Parameters
+        ----------
+        by
+            ``submitted_by``, ``queue`` or ``tenant``, or ``label:`` and the key of a label. The group of jobs without
+            the label has an empty name.
+        """
+
     def count_jobs(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count jobs by state."""
 

@@ -62,6 +62,8 @@ class Copy:
         All inventories, for a replay.
     closed
         Decisions that close clusters and nodes.
+    later
+        Number of tasks that wait until others of their array start or end.
     """
 
     snapshot: Snapshot
@@ -75,6 +77,7 @@ class Copy:
     refusals: Mapping[str, Refusals]
     fleet: Fleet
     closed: Sequence[Keeper] = ()
+    later: int = 0
 
     @property
     def usable_fleet(self) -> Fleet:

@@ -106,7 +106,7 @@ class WhatIf:
         lanes = [each.lane for each in copy.state.entries]
         lanes += [(attempt.spec.queue, attempt.spec.tenant) for attempt, *_ in copy.state.attempts]
         changes.require_leaves(present, names, lanes)
-        before = totals(snapshot, len(copy.held), len(copy.state.entries))
+        before = totals(snapshot, len(copy.held), copy.later + len(copy.state.entries))
         clusters = sums_of(snapshot, [where(attempt.placements) for attempt, _ in copy.held])
         added = add_nodes(snapshot, question.add_nodes)
         drained = close_places(snapshot, question.drain)
@@ -155,7 +155,7 @@ class WhatIf:
         answer = consequences(
             moves_of(tasks, placer, waits),
             shrinks_of(held, off, shrunk, placer),
-            (before, totals(snapshot, len(stayed) + len(placer.placed), len(tasks) - len(placer.placed))),
+            (before, totals(snapshot, len(stayed) + len(placer.placed), copy.later + len(tasks) - len(placer.placed))),
             changes_of_clusters(
                 clusters, sums_of(snapshot, [*stayed, *(each.where for each in placer.placed.values())])
             ),
@@ -235,6 +235,7 @@ class WhatIf:
                 {**live.refusals, **{each: live.avoided(live.jobs[each]) for each in live.paired}},
                 fleet,
                 closed_places(live.fleet, self._controller.names.reservations),
+                sum(each.count for each in live.arrays.later()),
             )
 
     def _tasks(self, entries: Sequence[tuple[Entry, tuple[str, ...]]]) -> list[Task]:

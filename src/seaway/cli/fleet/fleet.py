@@ -190,7 +190,7 @@ def table(body: Body, *, wide: bool) -> RenderableType:
         Column("GPU MEMORY", lambda each: level(each["gpu_memory_mib"], gib), drop=5),
         Column("CPU", lambda each: level(each["cpu_milli"], cores), wide=True, drop=7),
         Column("MEMORY", lambda each: level(each["memory_mib"], gib), wide=True, drop=8),
-        Column("JOBS", lambda each: str(each["jobs"]), right=True, drop=1),
+        Column("TASKS", lambda each: str(each["jobs"]), right=True, drop=1),
         Column("PRICE/GPU H", _price, right=True, drop=4),
         Column("GATEWAY", lambda each: each["gateway"], drop=6),
         Column("REGION", lambda each: each["region"] or UNKNOWN, wide=True, drop=6),

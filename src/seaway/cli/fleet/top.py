@@ -91,7 +91,7 @@ def picture(client: Client) -> RenderableType:
     from seaway.terminal.tables import JOB_COLUMNS
 
     clusters = client.body(fleet_calls.clusters())
-    summary = Summary.of(clusters["clusters"], client.body(job_calls.count())["states"])
+    summary = Summary.of(clusters["clusters"], client.body(job_calls.count()))
     waiting = whole(client, job_calls.jobs(limit=MOST, state=QUEUED))
     others = whole(client, job_calls.jobs(limit=MOST, state=[each for each in LIVE if each not in QUEUED]))
     parts: list[RenderableType] = [summary.fleet_line(), summary.capacity_line(console().width), summary.jobs_line()]

@@ -329,7 +329,7 @@ def _waits(waits: Body, *, wide: bool) -> list[RenderableType]:
     )
     most = None if wide else MOST_SHIFTS
     shifts = [*waits["earlier_jobs"][:most], *waits["later_jobs"][:most]]
-    found = _groups(waits, "WAITING", "START UNKNOWN", wide=wide)
+    found = _groups(waits, "WAITING TASKS", "START UNKNOWN", wide=wide)
     return [*found, "", Rows(shift_columns, shifts, wide=wide)] if shifts else found
 
 
@@ -351,7 +351,7 @@ def _groups(waits: Body, jobs: str, unknown: str, *, wide: bool) -> list[Rendera
     )
     queue = Column("QUEUE", lambda row: f"{'  ' * row['depth']}{row['name']}")
     tenant = Column("TENANT", lambda row: row["name"])
-    every = Column("", lambda _: "all jobs")
+    every = Column("", lambda _: "all tasks")
     tables = [(waits["queues"], (queue, *columns)), (waits["tenants"], (tenant, *columns))]
     if whole := waits.get("fleet"):
         tables.insert(0, ([whole], (every, *columns)))
@@ -381,7 +381,7 @@ def _replays(trace: Body, *, wide: bool) -> list[RenderableType]:
     parts += [f"{trace['defaulted']:,} in the default queue"] if trace["defaulted"] else []
     parts += [f"{trace['skipped']:,} without a duration left out"] if trace["skipped"] else []
     title = Text(f"replay: {', '.join(parts)}", "bold")
-    return ["", title, Rows(columns, rows), *_groups(trace, "JOBS", "NOT STARTED", wide=wide)]
+    return ["", title, Rows(columns, rows), *_groups(trace, "TASKS", "NOT STARTED", wide=wide)]
 
 
 def _wait(value: float | None) -> str:
@@ -419,8 +419,8 @@ def _places(places: list[str], *, wide: bool) -> str:
 
 
 SUMS = {
-    "placed": "placed jobs",
-    "waiting": "waiting jobs",
+    "placed": "running tasks",
+    "waiting": "waiting tasks",
     "allocation_percent": "GPUs allocated, %",
     "fragmentation": "fragmentation, 0 to 4, lower is better",
 }

@@ -50,7 +50,8 @@ def jobs(
         str | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Filter by label.", rich_help_panel=FILTERS)
     ] = None,
     by: Annotated[
-        str | None, typer.Option(help="Filter by the name of the submitting token.", rich_help_panel=FILTERS)
+        str | None,
+        typer.Option("--user", "--by", help="Filter by user: the name of their token.", rich_help_panel=FILTERS),
     ] = None,
     since: Annotated[
         str | None,
@@ -85,6 +86,14 @@ def jobs(
     array: Annotated[
         str | None,
         typer.Option(metavar="JOB", help="Tasks of an array, by index. Filter: --state.", rich_help_panel=FILTERS),
+    ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Groups of jobs with their GPUs, and GPU-hours and cost of the last 30 days: user, queue, tenant or "
+            "label:KEY.",
+        ),
     ] = None,
     tree: Annotated[
         bool, typer.Option("--tree", help="Jobs that come after others, below them; oldest first.")
@@ -126,6 +135,11 @@ def jobs(
 
       [cyan]seaway jobs -s running --sort -cost -o wide[/cyan]
 
+    Use and cost by user, and by a label:
+
+      [cyan]seaway jobs --group-by user[/cyan]
+      [cyan]seaway jobs --group-by label:project --queue batch[/cyan]
+
     Workflows, with each job below the one that it comes after:
 
       [cyan]seaway jobs --tree[/cyan]
@@ -162,6 +176,11 @@ def jobs(
     }
     given = {key: value for key, value in given.items() if value}
     _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
+    if group_by:
+        if array or waiting or tree or watch:
+            raise RejectedError("works with filters only", where="--group-by")
+        _show_groups(context, group_by, given, output)
+        return
     if given.pop("finished", False):
         given = {"state": list(ENDED), "sort": "-ended", "gpu_hours": True, **given}
     if not (array or waiting) and (finished or output is Output.WIDE or "cost" in (sort or "")):
@@ -190,6 +209,36 @@ def jobs(
         raise typer.Exit(FAILED)
 
 
+def _show_groups(context: typer.Context, by: str, given: Body, output: Output) -> None:
+    """Show groups of jobs."""
+    from seaway.client.calls.jobs import groups
+    from seaway.client.calls.service import me
+    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import NONE, cores, cost_text
+
+    columns = (
+        Column(by.removeprefix("label:").upper(), lambda each: each["name"] or NONE),
+        Column("JOBS", lambda each: f"{each['jobs']:,}", right=True),
+        Column("WAITING", lambda each: f"{each['waiting']:,}", right=True),
+        Column("RUNNING", lambda each: f"{each['running']:,}", right=True),
+        Column("GPUS", lambda each: cores(1000 * each["gpus"]), right=True),
+        Column("GPU-HOURS", lambda each: f"{each['cost']['gpu_hours']:,.1f}", right=True),
+        Column("COST", lambda each: cost_text(each["cost"]), right=True),
+    )
+    if given.pop("finished", False):
+        given["state"] = list(ENDED)
+    with connect(context) as client:
+        if given.pop("mine", False):
+            given["submitted_by"] = client.body(me())["name"]
+        body = client.body(groups(by, **given))
+        currency = currency_of(client, output) if body["groups"] else ""
+    rows = body["groups"]
+    names = (each["name"] for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else "no jobs", lambda: names, currency)
+    if not rows:
+        raise typer.Exit(FAILED)
+
+
 def _require_compatible(given: Mapping[str, object], *, waiting: bool, array: bool, tree: bool) -> None:
     """Check that options can be used together.
 
@@ -198,7 +247,7 @@ def _require_compatible(given: Mapping[str, object], *, waiting: bool, array: bo
     RejectedError
         If they cannot; names one of them.
     """
-    options = {"submitted_by": "--by", "submitted_from": "--since", "ended_from": "--ended-since"}
+    options = {"submitted_by": "--user", "submitted_from": "--since", "ended_from": "--ended-since"}
     pairs = [
         ("--waiting", waiting, {"queue", "tenant"}, "use --queue and --tenant"),
         ("--array", array, {"state"}, "use --state"),
@@ -213,7 +262,7 @@ def _require_compatible(given: Mapping[str, object], *, waiting: bool, array: bo
     if tree and waiting:
         raise RejectedError("cannot be used with --waiting", where="--tree")
     if "mine" in given and "submitted_by" in given:
-        raise RejectedError("cannot be used with --by", where="--mine")
+        raise RejectedError("cannot be used with --user", where="--mine")
 
 
 def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableType:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         GpuUseOut,
         JobBatch,
         JobCount,
+        JobGroupList,
         JobOut,
         JobPage,
         SavedFilterList,
@@ -34,6 +35,7 @@ WORKFLOW: Answer[Workflow] = Model("seaway.wire.job_out", "Workflow")
 DRY_RUNS: Answer[DryRunBatch] = Model("seaway.wire.explanations", "DryRunBatch")
 SAVED_FILTER: Answer[SavedFilterOut] = Model("seaway.wire.job_out", "SavedFilterOut")
 SAVED_FILTERS: Answer[SavedFilterList] = Model("seaway.wire.job_out", "SavedFilterList")
+GROUPS: Answer[JobGroupList] = Model("seaway.wire.job_out", "JobGroupList")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
 COST: Answer[CostOut] = Model("seaway.wire.job_out", "CostOut")
@@ -204,6 +206,17 @@ def tasks(job: str, *, state: str | Sequence[str] = (), limit: int | None = None
 def count(**wanted: Unpack[JobFilter]) -> Call[JobCount]:
     """Count jobs by state."""
     return get("/job-counts", COUNT, {**wanted})
+
+
+def groups(by: str, **wanted: Unpack[JobFilter]) -> Call[JobGroupList]:
+    """Count jobs by group, with their GPUs, and GPU time and cost of the last 30 days.
+
+    Parameters
+    ----------
+    by
+        ``user``, ``queue``, ``tenant``, or ``label:`` and the key of a label.
+    """
+    return get("/job-groups", GROUPS, {"by": by, **wanted})
 
 
 def saved_filters() -> Call[SavedFilterList]:

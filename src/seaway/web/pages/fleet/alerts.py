@@ -58,6 +58,7 @@ class Seen:
     states: dict[str, int]
     agents: AgentList | None = None
     wrong: AlertList | None = None
+    jobs: JobCount | None = None
     failed: JobCount | None = None
     late: JobCount | None = None
     queues: QueueList | None = None

@@ -74,8 +74,8 @@ class _History:
         return {
             "gpus": words("GPUs"),
             "measured": words("GPUs in use, as measured"),
-            "waiting": words("Waiting jobs"),
-            "waits": words("Mean waits of started jobs"),
+            "waiting": words("Waiting tasks"),
+            "waits": words("Mean waits of started tasks"),
             "longest": words("Longest waits"),
         }
 
@@ -110,7 +110,7 @@ class _History:
         ends_ms = _ms(found.since), _ms(found.until)
         lines = fleet_lines(found, words) if self._by is UsageBy.FLEET else lines_by_series(found, words)
         stacked = self._by is not UsageBy.FLEET
-        units = {"gpus": "GPU", "measured": "GPU", "waiting": words("jobs")}
+        units = {"gpus": "GPU", "measured": "GPU", "waiting": words("tasks")}
         for name, (panel, chart) in self._charts.items():
             drawn = lines.get(name, [])
             panel.set_visibility(sampled and bool(drawn))
@@ -136,8 +136,8 @@ def fleet_lines(found: UsageHistoryOut, words: Words) -> dict[str, list[ChartLin
         )
     return {
         "gpus": gpus,
-        "waiting": [ChartLine(words("Waiting jobs"), "var(--high)", _values(steps, "waiting", 1), filled=True)],
-        "waits": [ChartLine(words("Mean wait of started jobs"), "var(--core)", _values(steps, "mean_wait_s", 60))],
+        "waiting": [ChartLine(words("Waiting tasks"), "var(--high)", _values(steps, "waiting", 1), filled=True)],
+        "waits": [ChartLine(words("Mean wait of started tasks"), "var(--core)", _values(steps, "mean_wait_s", 60))],
         "longest": [ChartLine(words("Longest wait"), "var(--high)", _values(steps, "longest_wait_s", 60), filled=True)],
     }
 

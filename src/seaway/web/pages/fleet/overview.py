@@ -95,7 +95,7 @@ class _Overview:
         self._draw()
 
     def _on_jobs(self, value: JobCount) -> None:
-        self._seen.states = value.states
+        self._seen.states, self._seen.jobs = value.states, value
         self._states.show_of([value], lambda: _states(value))
         self._draw()
 
@@ -200,6 +200,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
     locale, up = words.locale, [each for each in seen.clusters if each.state == "up"]
     unreachable = [each.name for each in seen.clusters if each.state != "up"]
     without = _without(unreachable, words) if unreachable else ""
+    hidden_gpus = sum(each.gpus for each in seen.clusters if each.state != "up")
     taking = [each for each in up if not each.cordon]
     number = figures.count(len(up), locale)
     yield _tile("/fleet", words("Clusters up"), number, of=str(len(seen.clusters)))
@@ -213,7 +214,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         words("GPUs in use"),
         figures.whole(used, locale),
         of=figures.count(gpus, locale),
-        note=said,
+        note=_noted(said, _hidden_gpus(hidden_gpus, words)),
         share=figures.share(used, 1000 * gpus) if gpus else None,
         line=_line_of(seen.history),
     )
@@ -226,13 +227,31 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         share = figures.share(used, total) if up else None
         figure = "–" if share is None else figures.percent(share, locale)
         yield _tile("/fleet", label, figure, note=_noted(free if up else "", without), share=share)
-    waiting, starting = (sum(seen.states.get(each, 0) for each in which) for which in (WAITING, STARTING))
-    said = words("{starting} starting", starting=figures.count(starting, locale))
-    running = figures.count(seen.states.get("running", 0), locale)
+    jobs = seen.jobs
+    if jobs is None:
+        return
+    starting = sum(jobs.states.get(each, 0) for each in STARTING)
+    said = words("{starting} starting", starting=figures.count(starting, locale)) if starting else ""
     out_of_sight = sum(each.jobs for each in seen.clusters if each.state != "up")
-    hidden = words("{n} without answers", n=figures.count(out_of_sight, locale)) if out_of_sight else ""
-    yield _tile("/jobs?state=running", words("Running jobs"), running, note=_noted(said, hidden))
-    yield _tile("/queues", words("Waiting jobs"), figures.count(waiting, locale))
+    hidden = words("{n} on clusters that do not answer", n=_tasks(out_of_sight, words)) if out_of_sight else ""
+    tasks = [
+        _tasks(each, words) if each is not None and each != of else ""
+        for each, of in ((jobs.running_tasks, jobs.running), (jobs.waiting_tasks, jobs.waiting))
+    ]
+    active = f"/jobs?{urlencode({'state': [*STARTING, 'running']}, doseq=True)}"
+    running, waiting = (figures.count(each, locale) for each in (jobs.running, jobs.waiting))
+    yield _tile(active, words("Running jobs"), running, note=_noted(tasks[0], said, hidden))
+    yield _tile("/queues", words("Waiting jobs"), waiting, note=tasks[1])
+
+
+def _tasks(number: int, words: Words) -> str:
+    return words("1 task") if number == 1 else words("{n} tasks", n=figures.count(number, words.locale))
+
+
+def _hidden_gpus(number: int, words: Words) -> str:
+    """Return the number of GPUs of clusters that do not answer; empty for none."""
+    said = "GPUs on clusters that do not answer: {n}"
+    return words(said, n=figures.count(number, words.locale)) if number else ""
 
 
 def _line_of(history: UsageHistoryOut | None) -> str:

@@ -21,6 +21,8 @@ class Held:
 
     Attributes
     ----------
+    waiting, running
+        Number of tasks.
     gpu_milli, gpu_memory_mib
         GPU allocations of the jobs.
     """
@@ -30,11 +32,19 @@ class Held:
     longest_wait_s: int = 0
     gpu_milli: int = 0
     gpu_memory_mib: int = 0
+    waiting_jobs: int = 0
+    running_jobs: int = 0
+
+    def count(self, use: QueueUsageOut | QueueTotalsOut) -> None:
+        """Add the numbers of jobs and tasks."""
+        self.waiting += use.waiting
+        self.running += use.running
+        self.waiting_jobs += use.waiting_jobs
+        self.running_jobs += use.running_jobs
 
     def add(self, use: QueueUsageOut) -> None:
         """Add a use."""
-        self.waiting += use.waiting
-        self.running += use.running
+        self.count(use)
         self.longest_wait_s = max(self.longest_wait_s, use.longest_wait_s)
         self.gpu_milli += use.gpu_milli
         self.gpu_memory_mib += use.gpu_memory_mib
@@ -42,10 +52,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Resources of a pool.
+    """Resources of the clusters of a pool that answer.
 
     Attributes
     ----------
+    unreachable_gpus
+        GPUs of its clusters that do not answer, as last reported.
     gpu_milli, gpu_memory_mib
         Total resources.
     used_milli, used_memory_mib
@@ -58,6 +70,7 @@ class Room:
     gpu_memory_mib: int = 0
     used_milli: int = 0
     used_memory_mib: int = 0
+    unreachable_gpus: int = 0
 
 
 @dataclass(slots=True)
@@ -83,7 +96,8 @@ def held(uses: Iterable[QueueUsageOut]) -> Held:
 
 def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
     """Return the resources of a pool's clusters. A pool without a list has all clusters."""
-    own = [each for each in clusters if not pool.clusters or each.name in pool.clusters]
+    every = [each for each in clusters if not pool.clusters or each.name in pool.clusters]
+    own = [each for each in every if each.state == "up"]
     return Room(
         len(own),
         sum(each.gpus for each in own),
@@ -91,6 +105,7 @@ def room_of(pool: PoolOut, clusters: Iterable[ClusterOut]) -> Room:
         sum(each.gpu_memory_mib.total for each in own),
         sum(each.gpu_milli.used for each in own),
         sum(each.gpu_memory_mib.used for each in own),
+        sum(each.gpus for each in every if each.state != "up"),
     )
 
 
@@ -116,7 +131,8 @@ def queue_rows(seen: Seen) -> Iterator[dict[str, object]]:
         """Return the waiting and running jobs of all tenants; uses are those that the caller sees."""
         sums = held(subtree(queue))
         if (total := totals.get(queue.name)) is not None:
-            sums.waiting, sums.running = total.waiting, total.running
+            sums.waiting = sums.running = sums.waiting_jobs = sums.running_jobs = 0
+            sums.count(total)
         return sums
 
     def below(parent: str, depth: int, scale: Mapping[str, int]) -> Iterator[dict[str, object]]:

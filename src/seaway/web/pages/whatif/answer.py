@@ -65,12 +65,12 @@ def _groups(answer: WhatIfOut, words: Words) -> Iterator[dict[str, Any]]:
     """Yield the tables of waits: of queues and of tenants, on the live fleet and in the replay."""
     if waits := answer.waits:
         share = words("Share of GPUs, next {time}", time=waits.window)
-        titles = {"jobs": words("Waiting jobs"), "unknown": words("No known start"), "share": share}
+        titles = {"jobs": words("Waiting tasks"), "unknown": words("No known start"), "share": share}
         every = [waits.fleet.model_copy(update={"name": words("All jobs")})] if waits.fleet else []
         yield {"title": words("Waits by queue"), "name": words("Queue"), "rows": [*every, *waits.queues], **titles}
         yield {"title": words("Waits by tenant"), "name": words("Tenant"), "rows": waits.tenants, **titles}
     if trace := answer.trace:
-        titles = {"jobs": words("Jobs"), "unknown": words("Not started"), "share": words("Share of GPUs")}
+        titles = {"jobs": words("Tasks"), "unknown": words("Not started"), "share": words("Share of GPUs")}
         yield {"title": words("Replay by queue"), "name": words("Queue"), "rows": trace.queues, **titles}
         yield {"title": words("Replay by tenant"), "name": words("Tenant"), "rows": trace.tenants, **titles}
 
@@ -116,8 +116,8 @@ def _tenths(number: float, locale: Locale) -> str:
 
 def _tiles(answer: WhatIfOut, words: Words) -> Iterator[dict[str, str]]:
     locale, before, after = words.locale, answer.before, answer.after
-    yield _tile(words("Jobs placed"), figures.count(before.placed, locale), figures.count(after.placed, locale))
-    yield _tile(words("Waiting jobs"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
+    yield _tile(words("Running tasks"), figures.count(before.placed, locale), figures.count(after.placed, locale))
+    yield _tile(words("Waiting tasks"), figures.count(before.waiting, locale), figures.count(after.waiting, locale))
     percents = [
         "–" if each.allocation_percent is None else figures.percent(each.allocation_percent, locale)
         for each in (before, after)
@@ -133,7 +133,7 @@ def _mean_wait(fleet: WaitChangeOut, words: Words) -> dict[str, str]:
     sides = fleet.before, fleet.after
     known = all(each.unknown == 0 for each in sides)
     unknown = " → ".join(dict.fromkeys(figures.count(each.unknown, words.locale) for each in sides))
-    note = words("of all waiting jobs") if known else words("{n} without a known start", n=unknown)
+    note = words("of all waiting tasks") if known else words("{n} without a known start", n=unknown)
     return _tile(words("Mean wait"), *(mean_wait(each, words.locale) for each in sides)) | {"note": note}
 
 
