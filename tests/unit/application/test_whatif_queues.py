@@ -169,7 +169,7 @@ def test_a_larger_limit_starts_jobs_at_once() -> None:
     row = of(answer.waits.queues, "q")
     assert row.before.mean_s == pytest.approx(LASTS_S, abs=3)
     assert row.after.mean_s == 0
-    assert answer.message.endswith("1 waiting job would start earlier than expected now, 0 later")
+    assert answer.message.endswith("1 waiting task would start earlier than expected now, 0 later")
 
 
 def test_parents_count_the_jobs_of_their_children() -> None:
