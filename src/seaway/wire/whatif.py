@@ -426,6 +426,9 @@ class WhatIfOut(Shown):
     """Waits by queue and tenant; null from an older server."""
     trace: TraceOut | None = None
     """Replays of the trace; null without one."""
+    lost_gpu_hours: float | None = None
+    """GPU-hours of running jobs without checkpoints that would move or stop, since their starts; null from an older
+    server."""
 
 
 def consequences_fields(answer: Consequences) -> dict[str, Any]:
@@ -446,6 +449,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "moves": None if answer.moves is None else [_job_move(each) for each in answer.moves],
         "waits": _waits(answer.waits),
         "trace": _trace(answer.trace) if answer.trace else None,
+        "lost_gpu_hours": round(answer.lost_gpu_hours, 2),
     }
 
 

@@ -11,7 +11,7 @@ from seaway.application.whatif.limitations import RESERVED
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
-from seaway.domain.job_spec import NO_CLUSTER, Standby, StandbyMode
+from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Standby, StandbyMode
 from seaway.domain.network import Link
 from seaway.domain.placement import Explanation
 from seaway.domain.queues import Backfill, Queue
@@ -508,3 +508,16 @@ def test_a_job_that_was_refused_on_all_devices_says_so() -> None:
     assert not reason.explanation.fits
     assert not reason.explanation.remedies, "it is not the job that says where it keeps away from"
     assert "refused" not in made.plane.overview.reason(made.job(made.submit(gpus=3))).message
+
+
+def test_a_drain_counts_the_work_of_jobs_without_checkpoints() -> None:
+    """Jobs that move or stop lose the GPU-hours since their starts; those with checkpoints and others lose nothing."""
+    made = scene(fleet(cluster(node(gpu(), gpu(), gpu(), name="a"), name="alpha"), cluster(node(gpu()), name="beta")))
+    made.submit(name="plain", gpus=2)
+    made.submit(name="saves", gpus=1, checkpoint=Checkpoint())
+    made.plane.run(3600)
+    answer = what_if(made).ask(Question(drain=("alpha",)))
+    ran = next(each for each in made.plane.controller.live.attempts.values() if each.spec.name == "plain")
+    hours = (made.clock.now_ns() - (ran.running_ns or 0)) / 3600e9
+    assert answer.lost_gpu_hours == pytest.approx(2 * hours, rel=0.01)
+    assert what_if(made).ask(Question(drain=("beta",))).lost_gpu_hours == 0

@@ -517,5 +517,6 @@ ANSWERS: dict[str, Any] = {
             "later_jobs": [],
         },
         "trace": None,
+        "lost_gpu_hours": 12.5,
     },
 }

@@ -18,7 +18,7 @@ from seaway.application.transitions import without_lost
 from seaway.application.whatif.place import ASKED, Placed, Reserved, RunningJob
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import QueueChanges
-from seaway.domain.amounts import Amounts, capacity_of, total_of
+from seaway.domain.amounts import GPUS, Amounts, capacity_of, total_of
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
@@ -158,6 +158,16 @@ def shrink_off(
             tree.hold((job.id, attempt.number), owner, after.amounts)
         held.append((after or attempt, booking))
     return replace(copy, held=held), off
+
+
+def lost_gpu_hours(copy: Copy, jobs: Collection[str]) -> float:
+    """Return the GPU-hours since their starts of some running jobs that have no checkpoints."""
+    lost = (
+        each.amounts.get(GPUS, 0) / 1000 * copy.ran_ns[each.job_id, each.number] / (3600 * NS_PER_S)
+        for each, _ in copy.held
+        if each.job_id in jobs and each.running_ns and not each.spec.checkpoint
+    )
+    return sum(lost)
 
 
 def running_jobs(copy: Copy, tree: QueueTree, changes: QueueChanges, left: Collection[str]) -> list[RunningJob]:

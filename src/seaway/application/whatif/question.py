@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seaway.application.moves import MAX_MOVES, JobMove
@@ -148,6 +148,8 @@ class Consequences:
     moves
         Moves of running jobs that `Moves.apply` takes; None if they are too many. Jobs that displace others, and
         services with a standby, are left to the control loop.
+    lost_gpu_hours
+        GPU-hours of running jobs without checkpoints that would move or stop, since their starts.
     """
 
     before: Sums
@@ -162,6 +164,7 @@ class Consequences:
     waits: WaitChanges
     trace: TraceChanges | None = None
     moves: tuple[JobMove, ...] | None = ()
+    lost_gpu_hours: float = 0.0
 
 
 def requested_moves(
@@ -218,6 +221,7 @@ def consequences(
     clusters: tuple[ClusterChange, ...],
     waits: WaitChanges,
     applicable: tuple[JobMove, ...] | None = (),
+    lost: Callable[[Collection[str]], float] = lambda _: 0.0,
 ) -> Consequences:
     """Return the answer.
 
@@ -225,6 +229,8 @@ def consequences(
     ----------
     sums, clusters
         Totals of the fleet and of each cluster, before and after.
+    lost
+        Returns the lost GPU-hours of running jobs that move or stop.
     """
     moved = tuple(each for each in moves if each.before and each.after and each.before != each.after)
     started = tuple(each for each in moves if not each.before and each.after)
@@ -237,7 +243,9 @@ def consequences(
     if waits.earlier or waits.later:
         parts.append(Reason("starts_change", earlier=waits.earlier, later=waits.later))
     message = Reason("listed", parts=tuple(parts))
-    return Consequences(*sums, moved, started, stopped, tuple(shrunk), left, message, clusters, waits, None, applicable)
+    hours = lost({each.job_id for each in (*moved, *stopped)})
+    parts_of = (moved, started, stopped, tuple(shrunk), left)
+    return Consequences(*sums, *parts_of, message, clusters, waits, None, applicable, hours)
 
 
 def changes_of_clusters(before: dict[str, ClusterSums], after: dict[str, ClusterSums]) -> tuple[ClusterChange, ...]:

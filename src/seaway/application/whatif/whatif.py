@@ -26,6 +26,7 @@ from seaway.application.whatif.live_state import (
     close_places,
     leaving_jobs,
     left_reserved,
+    lost_gpu_hours,
     running_jobs,
     shrink_off,
     still_running,
@@ -161,6 +162,7 @@ class WhatIf:
             ),
             waits,
             requested_moves([copy.jobs[each.job_id][0] for each, _ in leaving], leaving, direct),
+            partial(lost_gpu_hours, copy),
         )
         if not question.replays:
             return answer

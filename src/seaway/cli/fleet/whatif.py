@@ -292,6 +292,8 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
         Column("AFTER", lambda each: _figure(each["after"]), right=True),
     )
     parts: list[RenderableType] = [Text(body["message"], "bold"), Rows(columns, figures)]
+    if lost := body.get("lost_gpu_hours"):
+        parts.append(Text(f"Work lost: {lost:,.1f} GPU-hours of jobs without checkpoints."))
     if waits := body.get("waits"):
         parts += _waits(waits, wide=wide)
     if trace := body.get("trace"):

@@ -41,6 +41,7 @@ class Closing:
         self._visit = visit
         self._of = ("", "")
         self._drains = False
+        self._jobs = 0
         self._line = Fragment("closing", visit.words)
         on_act(self._line, lambda act, _: self._ask(act))
 
@@ -58,7 +59,7 @@ class Closing:
         there
             True to show the line.
         """
-        self._of = (cluster, node)
+        self._of, self._jobs = (cluster, node), jobs
         self._line.element.set_visibility(there)
         if there:
             may = self._visit.may("operator")
@@ -87,7 +88,9 @@ class Closing:
             Form(words, words("Cordon {name}: it gets no new jobs", name=name), [why], words("Cordon"), cordon)
         elif act == "drain":
             title = words("Drain {name}: it gets no new jobs, and running jobs restart elsewhere", name=name)
-            Form(words, title, [why], words("Drain"), drain, lambda: Impact(self._visit, cluster, node))
+            form = Form(words, title, [why], words("Drain"), drain, lambda: Impact(self._visit, cluster, node))
+            if self._jobs:
+                form.mark_dangerous()
         else:
             title = words("Uncordon {name}?", name=name)
             text = words("It can get new jobs immediately.")

@@ -90,17 +90,24 @@ class Form:
     async def _submit(self) -> None:
         if not self._button.enabled:
             return  # already in progress
-        given = {name: each.value for name, each in self._inputs.items()}
+        given = self.begin()
+        with sending(self._dialog, self._button, self.show_error):
+            await self._send(given)
+
+    def begin(self) -> dict[str, Any]:
+        """Clear the errors, and return the values of the fields by name."""
         for each in self._inputs.values():
             if isinstance(each, ValidationElement):
                 each.error = None
         self._wrong.set_visibility(False)
-        with sending(self._dialog, self._button, self._show_error):
-            await self._send(
-                {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
-            )
+        given = {name: each.value for name, each in self._inputs.items()}
+        return {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
 
-    def _show_error(self, error: SeawayError) -> None:
+    def mark_dangerous(self) -> None:
+        """Colour the button as one that stops or removes something."""
+        self._button.props("color=negative")
+
+    def show_error(self, error: SeawayError) -> None:
         """Show errors at their fields if the fields are known."""
         left = []
         for each in (error, *error.also) if isinstance(error, RejectedError) else (error,):

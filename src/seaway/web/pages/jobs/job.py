@@ -88,7 +88,9 @@ class Actions:
 
     def _load_explanation(self, title: str, verb: str, hint: str, call: Callable[..., Call[JobOut]]) -> None:
         fields = [Field("reason", self._visit.words("Reason"), hint=hint)]
-        Form(self._visit.words, title, fields, verb, self._step(call))
+        form = Form(self._visit.words, title, fields, verb, self._step(call))
+        if call is jobs.cancel:
+            form.mark_dangerous()
 
     def _may_retry(self) -> bool:
         """Report whether the job, or a task of the array, can run again."""

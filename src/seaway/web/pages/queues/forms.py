@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nicegui import ui
+
 from seaway.client.call import Call
-from seaway.client.calls import fleet, policies, tenancy
+from seaway.client.calls import fleet, policies, service, tenancy
 from seaway.client.calls import queues as queue_calls
 from seaway.domain.amounts import split_amounts
-from seaway.domain.errors import RejectedError, StaleError
+from seaway.domain.errors import RejectedError, SeawayError, StaleError
 from seaway.domain.queues import options_text
 from seaway.web.pages.queues.rows import Seen
 from seaway.web.parts.form import Field, Form, confirm, notify
@@ -267,15 +269,30 @@ async def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> N
         free = {each.name: each.name for each in seen.pools if each.name not in tenant.quotas}
         fields = [Field("pool", words("Pool"), next(iter(free)), free), *fields]
 
-    async def send(given: dict[str, Any]) -> None:
+    def changed(given: dict[str, Any]) -> tuple[str, dict[str, object]]:
+        """Return the pool and its quota as filled in; empty for none."""
         name = given.pop("pool", pool)
         made = {each: split_amounts(given[each], where=each) for each in ("guarantee", "limit", "user_limit")}
         numbers = {
             each: _number(words, given[each], each) if given[each] else None
             for each in ("max_waiting", "user_max_waiting")
         }
-        quotas = {**_quotas(tenant), name: {**made, **numbers}}
-        if not any(made.values()) and set(numbers.values()) == {None}:
+        return name, {**made, **numbers} if any(made.values()) or set(numbers.values()) != {None} else {}
+
+    async def preview(given: dict[str, Any]) -> str:
+        name, quota = changed(given)
+        none: dict[str, object] = {"guarantee": {}, "limit": {}, "user_limit": {}}
+        question = {"tenants": [{"name": tenant.name, "quotas": {name: none | quota}}]}
+        try:
+            answer = await visit.ask(service.whatif(question))
+        except RejectedError as error:
+            raise error.within(f"tenants.0.quotas.{name}.") from error
+        return words.coded(answer)
+
+    async def send(given: dict[str, Any]) -> None:
+        name, quota = changed(given)
+        quotas = {**_quotas(tenant), name: quota}
+        if not quota:
             del quotas[name]
         call = tenancy.put_tenant(
             tenant.name,
@@ -295,7 +312,39 @@ async def ask_quota(visit: Visit, seen: Seen, tenant: TenantOut, pool: str) -> N
         if pool
         else words("New quota of {tenant}", tenant=tenant.name)
     )
-    Form(words, title, fields, words("Save"), send)
+    shown = Preview(words, preview)
+    shown.form = Form(words, title, fields, words("Save"), send, shown.draw)
+
+
+class Preview:
+    """Button of a dialog that answers what its values would change, and the answer.
+
+    Attributes
+    ----------
+    form
+        The dialog; set once it is open.
+    """
+
+    form: Form
+
+    def __init__(self, words: Words, ask: Callable[[dict[str, Any]], Awaitable[str]]) -> None:
+        self._words, self._ask = words, ask
+
+    def draw(self) -> None:
+        """Draw the button and the place of the answer."""
+        words = self._words
+        self._button = ui.button(words("Preview the effect"), on_click=self._show).props("outline no-caps")
+        self._said = ui.label().classes("dialog-text").props("role=status")
+
+    async def _show(self) -> None:
+        self._said.set_text("")
+        self._button.disable()
+        try:
+            self._said.set_text(await self._ask(self.form.begin()))
+        except SeawayError as error:
+            self.form.show_error(error)
+        finally:
+            self._button.enable()
 
 
 def _quotas(tenant: TenantOut) -> dict[str, Mapping[str, object]]:
