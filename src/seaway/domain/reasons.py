@@ -480,6 +480,7 @@ TEXTS: Mapping[str, str] = {
     "place_reserved": "{where} is reserved for it",
     "places_reserved": "{where} are reserved for it",
     "free_in": "{what}, free in {soon} s",
+    "free_at": "{what}, free at about {starts_at}",
     "no_gateway": "its gateway {gateway!r} does not exist",
     "no_backfill": "its queue has no backfill, and an earlier job does not fit",
     "to_be_decided": "it is to be decided",

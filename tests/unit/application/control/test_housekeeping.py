@@ -301,7 +301,7 @@ def test_a_silence_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFix
 
 
 def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
-    """The silence of its old cluster is no longer the reason once it was tried elsewhere."""
+    """The silence of its old cluster is no longer the reason once it was tried elsewhere, but names what it holds."""
     made = three(gpus=1)
     job_id, *_ = [made.submit() for _ in range(3)]
     made.plane.run(5)
@@ -309,18 +309,21 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
     made.cluster(lost).disconnect()
     made.plane.run(80)
     assert made.state(job_id) == "queued"
-    assert made.job(job_id).reason == "no node has room for it now"
+    held = f"it still holds 1 GPU in {lost}, which does not answer, and GPU-hours count on"
+    reason = made.job(job_id).reason
+    assert reason == f"waits first in its queue, and beta/node-0 is reserved for it; {held}"
     reported = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
     assert reported[-2:] == [
         ("state", f"{lost} does not answer; it is placed elsewhere"),
-        ("blocked", "no node has room for it now"),
+        ("blocked", reason),
     ]
     version = made.job(job_id).version
     made.submit(priority=9)
     made.cluster(lost).reconnect()
     made.plane.run(30)
     after = made.job(job_id)
-    assert (after.state.value, after.reason, after.version) == ("queued", "no node has room for it now", version)
+    released = reason.removesuffix(f"; {held}")
+    assert (after.state.value, after.reason, after.version) == ("queued", released, version + 1)
 
 
 def test_a_job_of_a_drained_node_says_what_it_waits_for_now() -> None:

@@ -184,7 +184,7 @@ class WaitingReasons:
         if job.reason.startswith(AWAITS_VICTIMS):  # of a server that ran before
             return Why("reserved", params, job.reason)
         if retained.starts_ns:
-            held = Reason("free_in", what=held, soon=params["soon_s"])
+            held = Reason("free_at", what=held, starts_at=time_param(self._state.clock.now_ns() + left_ns))
         return Why("reserved", params, Reason("waits_first", what=held), looks=True)
 
     def _still_held(self, job: JobRecord) -> str:
