@@ -40,7 +40,7 @@ async def test_a_list_that_could_not_be_had_is_asked_for_again(monkeypatch: pyte
     visit = SimpleNamespace(follow=AsyncMock(side_effect=[UnavailableError("busy"), MagicMock(), MagicMock()]))
     page._looking, page._wanted, page._states, page._after = Latest(cast("Any", visit)), {}, [], ""  # noqa: SLF001
     page._strange, page._wrong = [], MagicMock()  # noqa: SLF001
-    page._columns, page._sort = [], ""  # noqa: SLF001
+    page._columns, page._sort, page._group = [], "", ""  # noqa: SLF001
     await page._look()  # noqa: SLF001
     page._wrong.set_text.assert_called_with("busy")  # noqa: SLF001
     await timer.call_args.args[1]()

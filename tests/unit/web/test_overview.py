@@ -65,7 +65,7 @@ def test_what_is_wrong_is_reported_in_words_the_worst_first(language: str) -> No
     words = words_of(language)
     seen = Seen([cluster(state="lost"), cluster(cordon=None)], {}, wrong=all_wrong())
     said = list(alerts(seen, words))
-    assert [each["level"] for each in said] == ["bad"] * 5 + ["warn"] * 15 + ["note"] * 3
+    assert [each["level"] for each in said] == ["bad"] * 5 + ["warn"] * 16 + ["note"] * 3
     assert not any("Seaway" in each["what"] for each in said)
     assert [each["href"] for each in said[-3:]] == ["/queues?queue=batch", "/schedule", "/fleet?cluster=batch"]
     assert "/jobs?cluster=batch" in [each["href"] for each in said]

@@ -156,12 +156,17 @@ def _has(token: TokenOut, wanted: str) -> bool:
 
 
 async def show_users(visit: Visit) -> None:
-    """Show users with their tokens, and follow changes."""
+    """Show users with their tokens and the use of their jobs, and follow changes."""
     fragment = Fragment("users", visit.words)
+    uses = {each.name: each for each in (await visit.ask(jobs.groups("user"))).groups}
 
     def callback(value: UserList) -> None:
         rows = [
-            {"user": each, "tokens": [{"token": one, "over": over_since(one)} for one in each.tokens]}
+            {
+                "user": each,
+                "use": uses.get(each.name),
+                "tokens": [{"token": one, "over": over_since(one)} for one in each.tokens],
+            }
             for each in value.users
         ]
         fragment.show(rows=rows)

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from nicegui.elements.mixins.value_element import ValueElement
 
     from seaway.client.call import Call
-    from seaway.wire.job_out import JobCount, JobOut, JobPage
+    from seaway.web.latest import Turn
+    from seaway.wire.job_out import JobCount, JobGroupList, JobOut, JobPage
 
 PAGE = 50
 """Number of jobs on a page."""
@@ -61,6 +62,15 @@ FILTERS = ("name", "queue", "tenant", "cluster", "label", "submitted_by", *DATES
 
 BESIDE = ("label", "submitted_by", "ended_from", "ended_until")
 """Filters with a chip to remove each of them."""
+
+GROUPS = {"user": ("User", "submitted_by"), "queue": ("Queue", "queue"), "tenant": ("Tenant", "tenant")}
+"""Fields by which jobs are grouped: title, and filter of the API. Others are labels."""
+
+GROUPS_S = 10.0
+"""Interval of queries for groups, seconds."""
+
+MAX_GROUPS = 200
+"""Maximum number of groups."""
 
 MAX_EXPORT = 10_000
 """Maximum number of jobs in an exported file."""
@@ -90,6 +100,7 @@ class _Jobs:
         self._states, self._strange = states_of(query.get("state", ""))
         self._after = query.get("after", "")
         self._sort = query.get("sort", "")
+        self._group = query.get("group", "")
         given = [each for each in query.get("columns", "").split(",") if each in COLUMNS]
         self._columns = given or list(DEFAULT_COLUMNS)
         self._picked: dict[str, JobOut] = {}
@@ -111,6 +122,8 @@ class _Jobs:
             self._table = Fragment("jobs", self.words)
             on_act(self._table, self._table_chosen)
             self._pager = Fragment("jobs_pager", self.words)
+            self._groups = Fragment("job_groups", self.words)
+            self._show_groups()
         await self._look()
         ui.timer(AGED_S, self._draw)
 
@@ -129,6 +142,7 @@ class _Jobs:
                 tenants = (await visit.ask(tenancy.tenants())).tenants
                 self._select("tenant", words("Tenant"), [each.name for each in tenants])
             self._select("cluster", words("Cluster"), [each.name for each in clusters.clusters])
+            await self._users()
             mine = ui.checkbox(words("My jobs"), value=self._wanted.get("submitted_by") == visit.who.name)
             self._beside["submitted_by"] = mine
             mine.on_value_change(lambda e: self._typed("submitted_by", visit.who.name if e.value else ""))
@@ -145,6 +159,12 @@ class _Jobs:
                 ("submitted_until", words("Submitted until")),
             ):
                 self._date(name, title)
+            groups = {"": words("none"), **{name: words(title) for name, (title, _) in GROUPS.items()}}
+            if self._group.startswith("label:"):
+                groups[self._group] = self._group
+            group = ui.select(groups, label=words("Group by"), value=self._group, new_value_mode="add-unique")
+            group.props(f'outlined dense options-dense use-input title="{words("or label:KEY")}"').classes("filter")
+            group.on_value_change(lambda event: self._grouped(event.value or ""))
             titles = {name: words(title) for name, title in COLUMNS.items()}
             columns = ui.select(titles, label=words("Columns"), value=self._columns, multiple=True)
             columns.props("outlined dense options-dense").classes("filter")
@@ -152,6 +172,26 @@ class _Jobs:
             await self._saved_filters()
             export = ui.button(words("Export CSV"), icon="download", on_click=self._export)
             export.props("flat dense no-caps").classes("filters-end")
+
+    async def _users(self) -> None:
+        """Offer the users who submitted jobs."""
+        found = (await self.visit.ask(jobs.groups("user"))).groups
+        if len(found) > 1 or self._wanted.get("submitted_by"):
+            self._select("submitted_by", self.words("User"), sorted(each.name for each in found))
+
+    async def _grouped(self, by: str) -> None:
+        """Show groups of jobs, or the jobs for an empty text."""
+        if by and by not in GROUPS and not by.removeprefix("label:").strip():
+            return
+        self._group = by if by in GROUPS or not by else f"label:{by.removeprefix('label:').strip()}"
+        self._show_groups()
+        await self._restart()
+
+    def _show_groups(self) -> None:
+        """Show either the groups or the list."""
+        for each in (self._table, self._bulk, self._pager):
+            each.element.set_visibility(not self._group)
+        self._groups.element.set_visibility(bool(self._group))
 
     def _date(self, name: str, title: str) -> None:
         chosen = date_of(name, self._wanted[name]) if name in self._wanted else ""
@@ -328,7 +368,7 @@ class _Jobs:
     def _view(self) -> dict[str, str]:
         """Return the query parameters of the page, except those of the page of the list."""
         columns = "" if self._columns == list(DEFAULT_COLUMNS) else ",".join(self._columns)
-        return {**self._query(), "sort": self._sort, "columns": columns}
+        return {**self._query(), "sort": self._sort, "columns": columns, "group": self._group}
 
     def _filter(self) -> dict[str, str]:
         """Return the filters of the API except the state."""
@@ -342,6 +382,9 @@ class _Jobs:
     async def _look(self) -> None:
         """Follow only the list with the current filters."""
         turn = self._looking.begin()
+        if self._group:
+            await self._look_at_groups(turn)
+            return
         wanted = self._wanted_query()
         held = {name: True for name in ("gpu_hours", "cost") if name in self._columns}
         listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **held)  # type: ignore[arg-type]
@@ -357,6 +400,32 @@ class _Jobs:
         except SeawayError as error:
             self._say(str(error))
             turn.again(self._look)
+
+    async def _look_at_groups(self, turn: Turn) -> None:
+        """Follow only the groups of the jobs that match."""
+        states = {"state": self._states} if self._states else {}
+        try:
+            call = jobs.groups(self._group, **self._filter(), **states)  # type: ignore[arg-type]
+            await turn.follow(call, self._received_groups, GROUPS_S)
+            if await turn.follow(jobs.count(**self._filter()), self._counted):  # type: ignore[arg-type]
+                self._say(self._not_there())
+        except RejectedError as error:
+            self._say(str(error))
+        except SeawayError as error:
+            self._say(str(error))
+            turn.again(self._look)
+
+    def _received_groups(self, listed: JobGroupList) -> None:
+        title, field = GROUPS.get(self._group, ("Label", "label"))
+        key = f"{self._group.removeprefix('label:')}=" if field == "label" else ""
+        here = {name: value for name, value in self._query().items() if value and name != field}
+        groups = [
+            (each, f"/jobs?{urlencode({**here, field: key + each.name})}" if each.name else "")
+            for each in listed.groups[:MAX_GROUPS]
+        ]
+        self._groups.show_of(
+            [listed], lambda: {"groups": groups, "title": key.removesuffix("=") or self.words(title)}, *here.items()
+        )
 
     def _not_there(self) -> str:
         """Describe unknown states in the address; empty for none."""
@@ -380,12 +449,14 @@ class _Jobs:
         self._draw()
 
     def _draw(self) -> None:
-        if self._page is None or self._count is None:
+        if self._count is None:
             return
         page, count, states = self._page, self._count, self._states
         query = {name: value for name, value in self._view().items() if value}
         beside = {name: query[name] for name in BESIDE if name in query}
         self._chips.show_of([count], lambda: _chips(count, states, beside), *states, *beside.items())
+        if page is None or self._group:
+            return
         may, picked = self.visit.may("user"), frozenset(self._picked)
         shown = {**query, "": self._sort}
         self._table.show_of(
