@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from seaway.application.fleet.usage_history import UsageReport, UsageSeries, UsageStep
@@ -12,16 +14,16 @@ from seaway.domain.queues import Queue
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.web.fragment import written
 from seaway.web.pages.fleet.alerts import ANSWERS_S, FRESH_S, Seen, alerts
-from seaway.web.pages.fleet.overview import health_of, tiles_of, tour_of
+from seaway.web.pages.fleet.overview import cost_per_hour, health_of, tenant_uses, tiles_of, tour_of
 from seaway.web.parts.facts import changes_of, written_facts
 from seaway.web.words import Words, words_of
 from seaway.wire.alerts import AlertList, AlertOut, alert_fields
-from seaway.wire.facts import FactsIn, FactsOut, facts_fields
+from seaway.wire.facts import FactsIn, FactsOut, ModelPrice, facts_fields
 from seaway.wire.fleet import AmountOut, ClusterOut, UsageHistoryOut, usage_fields
 from seaway.wire.job_out import JobCount
 from seaway.wire.message import with_message
 from seaway.wire.network_views import AgentList
-from seaway.wire.queues import QueueList, queue_fields
+from seaway.wire.queues import QueueList, TenantTotalsOut, queue_fields
 from seaway.wire.tokens import TokenList
 
 COUNTED = JobCount(total=7, states={"running": 5, "queued": 2}, waiting=2, running=5, waiting_tasks=2, running_tasks=9)
@@ -140,6 +142,30 @@ def test_what_is_not_up_is_in_no_sum_and_what_is_cordoned_not_free() -> None:
     lost = {str(each["label"]): each for each in tiles_of(Seen(listed[2:], {"running": 3}), Words())}
     assert (lost["GPU cores allocated"]["figure"], lost["Nodes"]["figure"]) == ("–", "0")
     assert "free" not in str(lost["GPU memory allocated"]["note"])
+
+
+def test_gpus_in_use_cost_what_their_clusters_cost_on_average() -> None:
+    """A cluster with two prices counts at their mean by GPUs; GPUs without any price are named apart."""
+
+    def price(model: str, gpus: int, amount: str | None) -> ModelPrice:
+        return ModelPrice(model=model, spot=False, gpus=gpus, price_per_gpu_hour=amount)
+
+    mixed = cluster(prices=[price("a", 30, "2"), price("b", 10, "4")], gpus_used_milli=8000)
+    unpriced = cluster(prices=[price("c", 8, None)], gpus_used_milli=1500)
+    assert cost_per_hour([mixed, unpriced]) == (20.0, 1500)
+    assert cost_per_hour([]) == (0.0, 0)
+
+
+def test_tenants_are_listed_by_their_gpus_over_all_pools() -> None:
+    """Pools are summed up; tenants without use, waiting jobs and costs are left out."""
+    none: dict[str, Any] = {"running": 0, "guarantee": {}, "limit": {}, "max_waiting": None}
+    rows = (("a", "x", "1", 0), ("b", "x", "2", 1), ("a", "y", "3.5", 0), ("c", "x", "0", 0))
+    totals = [
+        TenantTotalsOut(tenant=name, pool=pool, waiting=waiting, used={"gpus": gpus}, **none)
+        for name, pool, gpus, waiting in rows
+    ]
+    shown = [(each.name, each.gpu_milli, each.waiting) for each in tenant_uses(totals)]
+    assert shown == [("a", 4500, 0), ("b", 2000, 1)]
 
 
 def test_first_steps_are_shown_until_a_cluster_is_joined_and_a_job_submitted() -> None:

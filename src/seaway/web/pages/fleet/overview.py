@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from nicegui import ui
 
 from seaway.client.calls import fleet, jobs, network, service
 from seaway.client.calls import queues as queue_calls
+from seaway.domain.amounts import GPUS, parse_amounts
 from seaway.domain.errors import SeawayError
 from seaway.web import words as figures
 from seaway.web.fragment import Fragment
@@ -24,8 +26,9 @@ from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.events import RecentEvents
-    from seaway.wire.fleet import AmountOut, ClusterList, UsageHistoryOut
+    from seaway.wire.fleet import AmountOut, ClusterList, ClusterOut, ModelList, ModelOut, UsageHistoryOut
     from seaway.wire.job_out import JobCount
+    from seaway.wire.queues import QueueUsageList, TenantTotalsOut
 
 WAITING = ("pending", "queued", "preempted")
 STARTING = ("scheduled", "deploying")
@@ -69,6 +72,9 @@ class _Overview:
         self._tour, self._alerts = Fragment("tour", visit.words), Fragment("alerts", visit.words)
         self._health, self._tiles = Fragment("tiles", visit.words), Fragment("tiles", visit.words)
         self._clusters, self._states = Fragment("clusters", visit.words), Fragment("job_states", visit.words)
+        self._use = Fragment("overview_use", visit.words)
+        self._models: Sequence[ModelOut] = ()
+        self._tenants: Sequence[TenantUse] | None = None
         self._recent = Fragment("recent", visit.words)
         on_act(self._alerts, lambda _, name: self._acknowledge(name))
 
@@ -82,6 +88,9 @@ class _Overview:
             await visit.follow(queue_calls.queues(), self._into("queues"), SLOW_REFRESH_S)
             if visit.may("admin"):
                 await visit.follow(service.tokens(), self._into("tokens"), SLOW_REFRESH_S)
+        await visit.follow(fleet.models(), self._on_models, SLOW_REFRESH_S)
+        if visit.may("admin"):
+            await visit.follow(queue_calls.queue_usage(), self._on_uses, SLOW_REFRESH_S)
         await visit.follow(network.agents(), self._into("agents"), SLOW_REFRESH_S)
         await visit.follow(service.alerts(), self._into("wrong"), SLOW_REFRESH_S)
         await visit.follow(fleet.usage_history("fleet", "day", limit=1), self._into("history"), HISTORY_S)
@@ -98,6 +107,14 @@ class _Overview:
         self._seen.states, self._seen.jobs = value.states, value
         self._states.show_of([value], lambda: _states(value))
         self._draw()
+
+    def _on_models(self, value: ModelList) -> None:
+        self._models = value.models
+        self._use.show(models=self._models, tenants=self._tenants)
+
+    def _on_uses(self, value: QueueUsageList) -> None:
+        self._tenants = tenant_uses(value.tenants)
+        self._use.show(models=self._models, tenants=self._tenants)
 
     def _on_events(self, value: RecentEvents) -> None:
         links = [PAGES.get(each.kind, "/fleet") for each in value.events]
@@ -214,7 +231,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
         words("GPUs in use"),
         figures.whole(used, locale),
         of=figures.count(gpus, locale),
-        note=_noted(said, _hidden_gpus(hidden_gpus, words)),
+        note=_noted(said, _cost_text(up, words), _hidden_gpus(hidden_gpus, words)),
         share=figures.share(used, 1000 * gpus) if gpus else None,
         line=_line_of(seen.history),
     )
@@ -252,6 +269,57 @@ def _hidden_gpus(number: int, words: Words) -> str:
     """Return the number of GPUs of clusters that do not answer; empty for none."""
     said = "GPUs on clusters that do not answer: {n}"
     return words(said, n=figures.count(number, words.locale)) if number else ""
+
+
+@dataclass(slots=True)
+class TenantUse:
+    """Use of a tenant in all pools.
+
+    Attributes
+    ----------
+    cost
+        Cost of the last 30 days; None if it is unknown.
+    """
+
+    name: str
+    gpu_milli: int = 0
+    waiting: int = 0
+    cost: float | None = None
+
+
+def tenant_uses(totals: Iterable[TenantTotalsOut]) -> list[TenantUse]:
+    """Return the tenants that use GPUs, wait or have costs; most GPUs first."""
+    found: dict[str, TenantUse] = {}
+    for each in totals:
+        use = found.setdefault(each.tenant, TenantUse(each.tenant))
+        use.gpu_milli += parse_amounts(each.used).get(GPUS, 0)
+        use.waiting += each.waiting
+        if each.cost and each.cost.cost is not None:
+            use.cost = (use.cost or 0) + float(each.cost.cost)
+    shown = [each for each in found.values() if each.gpu_milli or each.waiting or each.cost]
+    return sorted(shown, key=lambda each: (-each.gpu_milli, each.name))
+
+
+def cost_per_hour(clusters: Iterable[ClusterOut]) -> tuple[float, int]:
+    """Return the cost per hour of the GPUs in use at the mean prices of their clusters, and those without a price."""
+    cost, unpriced_milli = 0.0, 0
+    for each in clusters:
+        priced = [(one.gpus, float(one.price_per_gpu_hour)) for one in each.prices if one.price_per_gpu_hour]
+        if gpus := sum(count for count, _ in priced):
+            cost += each.gpus_used_milli / 1000 * sum(count * price for count, price in priced) / gpus
+        else:
+            unpriced_milli += each.gpus_used_milli
+    return cost, unpriced_milli
+
+
+def _cost_text(clusters: Iterable[ClusterOut], words: Words) -> str:
+    """Return the cost per hour of the GPUs in use; empty without prices."""
+    cost, unpriced = cost_per_hour(clusters)
+    if not cost:
+        return ""
+    said = words("about {cost} an hour", cost=words.money(cost))
+    left = figures.whole(unpriced, words.locale)
+    return _noted(said, words("without {n} GPUs whose price is unknown", n=left)) if unpriced else said
 
 
 def _line_of(history: UsageHistoryOut | None) -> str:
