@@ -178,6 +178,15 @@ def test_settings_are_not_replaced(tmp_path: Path) -> None:
     assert "exists already" in ran.stderr
 
 
+def test_a_start_that_fails_can_be_repeated(tmp_path: Path) -> None:
+    """Without a server, new settings are removed again, and the error has the reason of the server once."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = seaway(tmp_path, "init", "--yes", "--port", str(taken.getsockname()[1]))
+    assert ran.returncode == BAD_INPUT
+    assert ran.stderr.splitlines()[-1].startswith("error: the server does not start: 127.0.0.1:")
+    assert not (tmp_path / "seaway.toml").exists()
+
+
 def test_it_asks_on_a_terminal(tmp_path: Path) -> None:
     """Each question has a default; a wrong team is asked for again."""
     ours, theirs = pty.openpty()

@@ -114,15 +114,17 @@ async def _open(request: Request, job: str, replica: int, wanted: SessionRequest
     who, pipeline = caller_of(request), pipeline_of(request)
     found = await find(request, job)
     request.scope[TARGET] = _target(found, replica, wanted)
-    socket = socket_of(request, SUBPROTOCOL)
-    if isinstance(socket, Response):
+    placed, socket = found.state.placed or found.is_array, socket_of(request, SUBPROTOCOL)
+    if isinstance(socket, Response) and not placed:
         return socket
-    table: SessionTable = request.app.state.sessions
-    if not (found.state.placed or found.is_array):
+    if not placed:
         raise ConflictError(Reason("only_running_connect", state=found.state.value))
     place = await pipeline.threads.read(pipeline.plane.overview.latest_log, found, replica, wanted.container)
     if not isinstance(place.backend, Accessible):
         raise ConflictError(Reason("simulated_no_containers", cluster=place.backend.cluster))
+    if isinstance(socket, Response):  # a client that asks before it listens on ports of its own
+        return socket
+    table: SessionTable = request.app.state.sessions
     hub: Hub = request.app.state.hub
     listener = Listener(who, Subscription("", found.id, confined=True))
     table.enter(who.key, wanted.kind)

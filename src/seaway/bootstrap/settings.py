@@ -522,6 +522,9 @@ def _from_environment(environment: Mapping[str, str], problems: list[RejectedErr
                 name = each.removeprefix(start).lower()
                 if _known(name, names, "setting", each, problems):
                     given.append((section, names[name], value, each))
+        name = each.removeprefix(PREFIX).lower()
+        if each.startswith(PREFIX) and name in KINDS["server"] and "://" not in value:  # Kubernetes sets such URLs
+            problems.append(RejectedError(f"unknown variable; did you mean {variable('server', name)}?", where=each))
     return given
 
 
@@ -570,7 +573,8 @@ def _out_of_range(settings: Settings) -> list[RejectedError]:
         for name in names:
             value = attrgetter(name)(getattr(settings, section))
             if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value < 2**53:
-                problems.append(RejectedError(f"{value} is out of range", where=f"[{section}] {name}"))
+                said = f"{value} is out of range; it must be 0 or more, and less than 2^53"
+                problems.append(RejectedError(said, where=f"[{section}] {name}"))
     control = settings.control
     problems += [
         RejectedError("must be more than 0", where=f"[server] {name}")

@@ -37,6 +37,7 @@ PIPE_WIDTH = 400
 
 def console(*, err: bool = False) -> Console:
     """Return the console. Output to a pipe is not truncated unless COLUMNS is set."""
+    import io
     import os
 
     from rich.console import Console
@@ -44,6 +45,8 @@ def console(*, err: bool = False) -> Console:
     made = Console(stderr=err, highlight=False, emoji=False)  # ``:a:`` can be part of an address
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
+    if not made.is_terminal:  # its end would be an empty line in a pipe
+        made.status = Console(file=io.StringIO()).status  # type: ignore[method-assign]
     return made
 
 

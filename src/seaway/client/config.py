@@ -60,7 +60,8 @@ class Target:
         """Check values that would otherwise fail later, or reveal the token in an error."""
         parts = urlsplit(self.server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RejectedError(f"{self.server!r} is not a URL of a server, like {EXAMPLE}", where=self.server_from)
+            where = self.server_from if self.server_from != "argument" else "server"
+            raise RejectedError(f"{self.server!r} is not a URL of a server, like {EXAMPLE}", where=where)
         if self.token and not VISIBLE.fullmatch(self.token):
             raise RejectedError("the token contains invalid characters", where=self.token_from)
 

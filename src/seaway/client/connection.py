@@ -381,4 +381,6 @@ def unreachable(server: str, error: httpx.TransportError) -> UnavailableError:
 
 
 def _plain(error: Exception) -> str:
+    if "WRONG_VERSION_NUMBER" in str(error):  # of OpenSSL
+        return "it does not answer with TLS, try http:// instead of https://"
     return str(error) or type(error).__name__

@@ -307,7 +307,7 @@ ERRORS: Mapping[str, str] = {
     "several_unfinished": "several unfinished jobs have the name {name!r}; use an ID: {jobs}",
     "several_jobs": "several jobs have the name {name!r}; use an ID: {jobs}",
     "unknown_parameter": "unknown parameter",
-    "none_here": "none here",
+    "none_here": "this operation has none",
     "agent_of_other": "this is for the agent of {gateway!r}; {name!r} is of {other}",
     "not_the_agent": "this is for the agent of {gateway!r}; {name!r} is {role}",
     "body_late": "the body did not arrive in time",

@@ -183,7 +183,9 @@ def test_every_mistake_is_reported_together(tmp_path: Path) -> None:
         '[server]\nprot = 1\nno_auth = "perhaps"\n[sever]\nport = 2\n[database]\nurl = 5\njob_retention_days = -1\n'
         '[oidc]\nroles = 3\n[control]\npoll_interval_s = "soon"\nbatch_size = 0\n',
     )
-    found = problems(path, {"SEAWAY_SERVER_HOTS": "x", "SEAWAY_CONTROL_GRACE_PERIOD_S": "1"}, port=70_000)
+    found = problems(
+        path, {"SEAWAY_SERVER_HOTS": "x", "SEAWAY_PORT": "1", "SEAWAY_CONTROL_GRACE_PERIOD_S": "1"}, port=70_000
+    )
     at = f"{path}: "
     assert found == {
         f"{at}[server]": "unknown setting 'prot'; did you mean 'port'?",
@@ -193,11 +195,17 @@ def test_every_mistake_is_reported_together(tmp_path: Path) -> None:
         f"{at}[oidc] roles": "3 must be a table",
         f"{at}[control] poll_interval_s": "'soon' must be a number",
         "SEAWAY_SERVER_HOTS": "unknown setting 'hots'; did you mean 'host'?",
-        "[database] job_retention_days": "-1 is out of range",
+        "SEAWAY_PORT": "unknown variable; did you mean SEAWAY_SERVER_PORT?",
+        "[database] job_retention_days": "-1 is out of range; it must be 0 or more, and less than 2^53",
         "[server] port": "70000 is not a port",
         "[control] batch_size": "must be more than 0",
         "[control] grace_period_s": "must be at least stale_after_s",
     }
+
+
+def test_variables_of_a_service_in_kubernetes_are_no_settings() -> None:
+    """Kubernetes sets the address of a Service `seaway` in its pods, which is no mistake of a user."""
+    assert load_settings(None, {"SEAWAY_PORT": "tcp://10.0.0.1:80"}, {}) == Settings()
 
 
 @pytest.mark.parametrize("text", ["[server", "server = 5", "\xff"])

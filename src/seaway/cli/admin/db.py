@@ -75,7 +75,8 @@ def progress_bar(what: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    out = Console(stderr=True)
+    with Bar(console=out, transient=True, disable=not out.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

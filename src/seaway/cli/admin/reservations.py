@@ -61,7 +61,8 @@ def reservations(context: typer.Context, output: OutputOption = Output.TABLE) ->
 def _minute(text: str) -> str:
     from seaway.terminal.words import moment
 
-    return moment(text).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    at = moment(text).astimezone()
+    return at.strftime("%Y-%m-%d %H:%M:%S %Z" if at.second else "%Y-%m-%d %H:%M %Z")
 
 
 def _holder(row: dict[str, str]) -> str:

@@ -63,11 +63,13 @@ def uncordon(context: typer.Context, place: Place) -> None:
 
       [cyan]seaway uncordon berlin/node-7[/cyan]
     """
-    from seaway.client.calls.fleet import uncordon as call
+    from seaway.client.calls import fleet as calls
 
+    where = split_place(place)
     with connect(context) as client:
-        client.send(call(*split_place(place)))
-    typer.echo(f"{place} accepts new jobs again")
+        cordoned = [(each["cluster"], each["node"]) for each in client.body(calls.cordons())["cordons"]]
+        client.send(calls.uncordon(*where))
+    typer.echo(f"{place} accepts new jobs again" if where in cordoned else f"{place} was not cordoned")
 
 
 def drain(context: typer.Context, place: Place, reason: Reason = "") -> None:

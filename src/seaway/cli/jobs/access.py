@@ -162,10 +162,17 @@ async def forward(
     ------
     RejectedError
         When a local port cannot be used.
+    ConflictError
+        When the job has no containers.
     """
+    from seaway.client.calls.jobs import port_session
+    from seaway.client.errors import AnswerError
+
     server = target(context)
     listeners = []
     async with connect_to_follow(context) as client, AsyncExitStack() as open_:
+        with suppress(AnswerError):  # the operation exists, for web sockets only
+            await client.send(port_session(job, pairs[0][1], replica=replica))
         for local, remote in pairs:
             accept = partial(_accept, server, job, replica, remote)
             try:

@@ -14,6 +14,7 @@ from seaway.cli.errors import FAILED
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.cli.remote import Body, connect, currency_of
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_state import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -175,6 +176,9 @@ def jobs(
         "sort": sort,
     }
     given = {key: value for key, value in given.items() if value}
+    states = [each.value for each in JobState]
+    if unknown := [each for each in state or () if each not in states]:
+        raise RejectedError(f"unknown state {unknown[0]!r}; available: {', '.join(states)}", where="--state")
     _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
     if group_by:
         if array or waiting or tree or watch:

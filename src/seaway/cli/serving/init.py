@@ -19,7 +19,7 @@ import typer
 
 from seaway.cli.errors import note
 from seaway.cli.output import console
-from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
 from seaway.domain.numbers import whole_number
 
 if TYPE_CHECKING:
@@ -166,12 +166,19 @@ def init(  # one option for each question
     _require_distinct(plan.teams)
     _require_valid(config, plan)
     _join(plan, folder)
+    new = not config.exists()
     _write_settings(config, plan)
     note(f"settings are in {config}")
     os.environ["SEAWAY_DATA"] = str(folder)
-    with _server(config, folder) as client:
-        for team in plan.teams:
-            _create(client, team)
+    try:
+        with _server(config, folder) as client:
+            for team in plan.teams:
+                _create(client, team)
+    except SeawayError:
+        if new:  # so that the command can be repeated
+            config.unlink(missing_ok=True)
+            note(f"{config} is removed again")
+        raise
     _check(config, folder)
 
 
@@ -319,7 +326,8 @@ def _wait(process: subprocess.Popen[str] | None, folder: Path) -> None:
     while process and not (folder / SERVER_FILE).exists():
         if process.poll() is not None:
             said = process.stderr.read().strip().splitlines() if process.stderr else []
-            raise RejectedError(f"the server does not start: {said[-1] if said else 'it gave no reason'}")
+            reason = said[-1].removeprefix("error: ") if said else "it gave no reason"
+            raise RejectedError(f"the server does not start: {reason}")
         if time.monotonic() > give_up_s:
             raise UnavailableError(f"the server did not start within {START_S:.0f} s")
         time.sleep(POLL_S)

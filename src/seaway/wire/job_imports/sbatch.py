@@ -359,8 +359,8 @@ def _mail(types: str, user: str, out: Converted) -> None:
         out.drop("--mail-type", "ignored, as requested")
         return
     if not is_address(user):
-        said = f"{user!r} is the name of a user" if user else "there is no --mail-user"
-        out.drop("--mail-type", f"{said}, not an address: give --notify ADDRESS, or the name of a notification")
+        said = f"{user!r} is the name of a user, not an address" if user else "there is no --mail-user"
+        out.drop("--mail-type", f"{said}: add --notify ADDRESS, or the name of a notification")
         return
     for each in (each for each in kinds if each not in MAILS):
         out.drop(f"--mail-type {each}", "has no counterpart: messages are about starts, preemptions and ends")
