@@ -39,7 +39,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import DEFAULT, unknown_name
 from seaway.wire.explanations import DryRunBatch, DryRunOut, dry_run_fields
-from seaway.wire.fields import LINE_PATTERN, Line
+from seaway.wire.fields import LINE_PATTERN, Line, moment_or_none
 from seaway.wire.job_in import JobBatchIn, JobIn, JobPatch
 from seaway.wire.job_out import (
     JobBatch,
@@ -290,30 +290,35 @@ def _page(store: Store, overview: Overview, query: JobQuery, wanted: JobFilter, 
             shown["gpu_hours"] = round(row.cost.gpu_hours, 3)
         if row.cost and query.cost:
             shown["cost"] = cost_fields(row.cost)
+        if query.starts:
+            shown["estimated_start"] = moment_or_none(row.starts_ns)
         return shown
 
-    rows = _listed(store, overview, wanted, query.limit, sees, priced=query.gpu_hours or query.cost)
+    priced = query.gpu_hours or query.cost
+    rows = _listed(store, overview, wanted, query.limit, sees, priced=priced, planned=query.starts)
     return encoded_page("jobs", rows, fields, following, query.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A job of a list, with the numbers of its stored tasks and, if requested, its cost."""
+    """A job of a list, with the numbers of its stored tasks and, if requested, its cost and expected start."""
 
     job: JobRecord
     counts: Mapping[JobState, int] | None
     cost: Cost | None
+    starts_ns: int | None
 
 
 def _listed(
-    store: Store, overview: Overview, wanted: JobFilter, limit: int, sees: Sees, *, priced: bool
+    store: Store, overview: Overview, wanted: JobFilter, limit: int, sees: Sees, *, priced: bool, planned: bool
 ) -> Iterator[_Listed]:
     """Yield the jobs of a page, and read them in chunks."""
     for rows in _chunks(store, overview.costs, wanted, limit):
         counts = store.task_counts([row.id for row in rows if row.is_array])
         cost_of = overview.costs.of_jobs([row.id for row in rows]) if priced else {}
+        starts = overview.expected_starts(rows) if planned else {}
         for row in overview.present(rows, sees):
-            yield _Listed(row, counts.get(row.id), cost_of.get(row.id))
+            yield _Listed(row, counts.get(row.id), cost_of.get(row.id), starts.get(row.id))
 
 
 def _chunks(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> Iterator[list[JobRecord]]:

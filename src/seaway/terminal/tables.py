@@ -37,6 +37,7 @@ from seaway.terminal.words import (
     rtt,
     seconds,
     state,
+    until,
 )
 
 if TYPE_CHECKING:
@@ -178,6 +179,10 @@ JOB_COLUMNS = (
     Column("REASON", job_reason, cut=True),
 )
 """Columns of jobs."""
+
+
+STARTS = Column("STARTS", lambda job: until(job["estimated_start"]) if job["estimated_start"] else NONE, right=True)
+"""Column of expected starts, in lists that have one."""
 
 
 def parameters(job: Body) -> str:

@@ -298,6 +298,8 @@ class JobOut(Shown):
     """Allocated GPUs times hours, of all attempts until now; only in lists that ask for it."""
     cost: CostOut | None = None
     """GPU time and cost until now; only in lists that ask for it."""
+    estimated_start: str | None = None
+    """Expected start of a waiting job, null if it is unknown; only in lists that ask for it."""
 
     @classmethod
     def of(cls, job: JobRecord) -> JobOut:

@@ -710,3 +710,20 @@ async def test_jobs_are_grouped_with_their_gpus_and_cost(rig: Rig) -> None:
     assert await groups("queue", submitted_by="user") == {"default": (1, 0, 1, 1.0)}
     async with rig.client() as client:
         assert (await client.get("/api/v1/job-groups", params={"by": "colour"})).status_code == 422
+
+
+async def test_a_list_has_expected_starts_if_it_asks_for_them(rig: Rig) -> None:
+    """A waiting job has that of the plan, as in the list of waiting jobs; a running one has none."""
+    rig.step(2)
+    fields: dict[str, Any] = {"resources": {"gpus": 2}, "replicas": 4, "gang": True, "expected_duration": "10m"}
+    for name in ("runs", "waits"):
+        await rig.submit(name=name, **fields)
+        rig.step(3)
+    async with rig.client() as client:
+        rows = (await client.get("/api/v1/jobs", params={"starts": "true"})).json()["jobs"]
+        planned = (await client.get("/api/v1/waiting-jobs")).json()["jobs"]
+        plain = (await client.get("/api/v1/jobs")).json()["jobs"]
+    starts = {each["name"]: each["estimated_start"] for each in rows}
+    assert starts == {"runs": None, "waits": planned[0]["estimated_start"]}
+    assert starts["waits"]
+    assert "estimated_start" not in plain[0]

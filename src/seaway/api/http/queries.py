@@ -101,6 +101,8 @@ class JobQuery(BaseModel):
     """True to return the GPU-hours of each job."""
     cost: bool = False
     """True to return the GPU time and the cost of each job."""
+    starts: bool = False
+    """True to return the expected start of each waiting job."""
     after: Annotated[str, Field(max_length=100)] = ""
     """Value of `next` from the previous page."""
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = MAX_DEFAULT

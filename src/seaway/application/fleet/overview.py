@@ -353,6 +353,15 @@ class Overview:
                     reason = self._tries.text(job, sees)
             yield job if reason is job.reason else replace(job, reason=reason)
 
+    def expected_starts(self, jobs: Iterable[JobRecord]) -> dict[str, int]:
+        """Return the expected starts of waiting jobs by ID, by the wall clock, as far as they are known."""
+        waiting = [job for job in jobs if job.state.waits and not job.is_array]
+        if not waiting:
+            return {}
+        plan, without = self._controller.forecast.plan(), self._tries.without_place(waiting)
+        starts = {job.id: plan[job.id].starts_ns for job in waiting if job.id in plan and job.id not in without}
+        return {job_id: at_ns for job_id, at_ns in starts.items() if at_ns is not None}
+
     def reason(self, job: JobRecord, sees: Sees = lambda _: True, *, remedies: bool = True) -> Reason:
         """Explain the state of a job. Other jobs of tenants that `sees` reports are named.
 

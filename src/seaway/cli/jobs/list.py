@@ -180,9 +180,8 @@ def jobs(
     if unknown := [each for each in state or () if each not in states]:
         raise RejectedError(f"unknown state {unknown[0]!r}; available: {', '.join(states)}", where="--state")
     _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
+    _require_no_list(group_by, array or waiting or tree or watch)
     if group_by:
-        if array or waiting or tree or watch:
-            raise RejectedError("works with filters only", where="--group-by")
         _show_groups(context, group_by, given, output)
         return
     if given.pop("finished", False):
@@ -193,6 +192,8 @@ def jobs(
     call: Callable[..., Paged[Any]] = of_array or (listed_waiting if waiting else listed)
     usual = TASK_COLUMNS if array else JOB_COLUMNS
     columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else usual
+
+    given |= {"starts": True} if columns is JOB_COLUMNS else {}
 
     def read() -> Body:
         found = whole(client, paged)
@@ -211,6 +212,12 @@ def jobs(
     show(output, body, lambda wide: table(body, columns, wide=wide), lambda: names, currency)
     if not body["jobs"]:
         raise typer.Exit(FAILED)
+
+
+def _require_no_list(group_by: str | None, other: object) -> None:
+    """Check that groups are only narrowed by filters."""
+    if group_by and other:
+        raise RejectedError("works with filters only", where="--group-by")
 
 
 def _show_groups(context: typer.Context, by: str, given: Body, output: Output) -> None:
@@ -273,10 +280,12 @@ def table(body: Body, columns: Sequence[Column], *, wide: bool) -> RenderableTyp
     """Return the table of jobs."""
     from rich.console import Group
 
-    from seaway.terminal.tables import Rows
+    from seaway.terminal.tables import JOB_COLUMNS, STARTS, Rows
 
     if not body["jobs"]:
         return "no jobs"
+    if columns is JOB_COLUMNS and any(job.get("estimated_start") for job in body["jobs"]):
+        columns = (*columns[:-1], STARTS, columns[-1])
     rows = Rows(columns, body["jobs"], wide=wide)
     if body.get("next") is None:
         return rows

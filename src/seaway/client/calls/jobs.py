@@ -137,6 +137,7 @@ class JobFilter(TypedDict, total=False):
     sort: str
     gpu_hours: bool
     cost: bool
+    starts: bool
 
 
 def submit(

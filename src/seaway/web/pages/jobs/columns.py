@@ -40,7 +40,7 @@ DEFAULT_COLUMNS = ("placement", "request", "gpus", "queue", "priority", "wait", 
 NUMBERS = frozenset({"gpus", "priority", "wait", "submitted", "started", "ended", "duration", "gpu_hours", "cost"})
 """Columns of figures, which are aligned to the right."""
 
-WIDTHS_PX = {"placement": 130, "request": 120, "gpus": 58, "queue": 112, "priority": 68, "wait": 78, "gpu_hours": 84}
+WIDTHS_PX = {"placement": 130, "request": 120, "gpus": 58, "queue": 112, "priority": 68, "wait": 108, "gpu_hours": 84}
 """Widths of columns; others have `WIDTH_PX`. State and reason have the rest."""
 
 WIDTH_PX = 122

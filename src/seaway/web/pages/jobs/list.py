@@ -386,7 +386,8 @@ class _Jobs:
             await self._look_at_groups(turn)
             return
         wanted = self._wanted_query()
-        held = {name: True for name in ("gpu_hours", "cost") if name in self._columns}
+        more = (("gpu_hours", "gpu_hours"), ("cost", "cost"), ("starts", "wait"))
+        held = {name: True for name, column in more if column in self._columns}
         listed = jobs.jobs(limit=PAGE, after=self._after, **wanted, **held)  # type: ignore[arg-type]
         try:
             await turn.follow(listed.first, self._received)
