@@ -15,9 +15,14 @@ from seaway.cli.main import run
 from seaway.cli.output import console
 from seaway.domain.errors import RejectedError
 
+CHART = Path(__file__).resolve().parents[1] / "deploy" / "helm" / "seaway" / "dashboards"
+"""Folder of the chart's dashboards, which Git ignores."""
+
 
 def write(
-    out: Annotated[Path, typer.Option("--out", help="The folder to write into; it is made.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder to write into; it is made.", show_default=False)
+    ] = None,
     language: Annotated[
         list[Language] | None,
         typer.Option("--language", "-l", help="In which language; may be repeated. Both without it."),
@@ -27,6 +32,7 @@ def write(
         typer.Option("--config-maps", help="As ConfigMaps for the sidecar of kube-prometheus-stack, and no folders."),
     ] = False,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of the ConfigMaps.")] = "monitoring",
+    chart: Annotated[bool, typer.Option("--chart", help="Into the Helm chart of this clone, without --out.")] = False,
 ) -> None:
     """Write dashboards for Grafana: the fleet, devices, vGPUs, the network, the scheduler, jobs.
 
@@ -35,14 +41,20 @@ def write(
       [cyan]script/dashboards --out dashboards[/cyan]
       [cyan]script/dashboards --out dashboards --language zh[/cyan]
       [cyan]script/dashboards --out dashboards --config-maps -n monitoring[/cyan]
+      [cyan]script/dashboards --chart[/cyan]
     """
     if find_spec("grafana_foundation_sdk") is None:
         raise RejectedError("dashboards need the package grafana-foundation-sdk: script/bootstrap --with grafana")
-    from dashboards.files import write_config_maps, write_folders
+    if chart == bool(out) or (chart and config_maps):
+        raise RejectedError("give a folder, or --chart alone", where="--out")
+    from dashboards.files import write_chart_files, write_config_maps, write_folders
 
-    languages = list(dict.fromkeys(language or Language))
+    languages, out = list(dict.fromkeys(language or Language)), out or CHART
     try:
-        written = write_config_maps(out, languages, namespace) if config_maps else write_folders(out, languages)
+        if chart:
+            written = write_chart_files(out, languages)
+        else:
+            written = write_config_maps(out, languages, namespace) if config_maps else write_folders(out, languages)
     except OSError as error:
         raise RejectedError(f"cannot be written: {error.strerror}", where=str(error.filename or out)) from None
     out_loud = console()

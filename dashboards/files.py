@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,21 @@ def write_folders(out: Path, languages: Iterable[Language]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, dashboard in dashboards(language).items():
             written.append(folder / f"{name}.json")
+            written[-1].write_text(as_json(dashboard), encoding="utf-8")
+    return written
+
+
+def write_chart_files(out: Path, languages: Iterable[Language]) -> list[Path]:
+    """Write each dashboard to a file with its UID, in a folder for each language, and return the files.
+
+    The Helm chart has a ConfigMap for each. The folders of languages that are not requested are removed.
+    """
+    shutil.rmtree(out, ignore_errors=True)
+    written = []
+    for language in languages:
+        (out / language.value).mkdir(parents=True)
+        for name, dashboard in dashboards(language).items():
+            written.append(out / language.value / f"{language.uid(name)}.json")
             written[-1].write_text(as_json(dashboard), encoding="utf-8")
     return written
 

@@ -18,6 +18,8 @@ import kubernetes_validate  # type: ignore[import-untyped]  # ships no types
 import pytest
 import yaml
 
+from dashboards.files import write_chart_files
+from dashboards.language import Language
 from seaway import __version__
 from seaway.adapters.kubernetes.leadership import LEADER_LABEL
 from seaway.api.http.health import ALIVE, READY_OR_WAITING
@@ -249,6 +251,25 @@ def test_alerts_select_the_scrape_job() -> None:
     shipped = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))
     (job,) = [each["job_name"] for each in shipped["scrape_configs"]]
     assert monitored()["relabelings"] == [{"targetLabel": "job", "replacement": job}]
+
+
+def test_dashboards_are_config_maps_for_the_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each dashboard that was written into the chart is a ConfigMap with the sidecar's label and its folder."""
+    copy = shutil.copytree(CHART, tmp_path / "seaway", ignore=shutil.ignore_patterns("dashboards"))
+    monkeypatch.setattr(sys.modules[__name__], "CHART", copy)
+    enabled = {**MINIMAL, "dashboards": {"enabled": True, "labels": {"grafana_dashboard": "yes"}}}
+    with pytest.raises(RefusedError, match="script/dashboards --chart"):
+        render(enabled)
+    files = write_chart_files(copy / "dashboards", Language)
+    maps = {name: each for (kind, name), each in render(enabled).items() if kind == "ConfigMap" and name != "seaway"}
+    assert maps.keys() == {f"seaway-{each.stem}" for each in files}
+    for file in files:
+        made = maps[f"seaway-{file.stem}"]
+        assert json.loads(made["data"][file.name]) == json.loads(file.read_text(encoding="utf-8"))
+        assert made["metadata"]["labels"]["grafana_dashboard"] == "yes"
+        assert made["metadata"]["annotations"]["grafana_folder"] == Language(file.parent.name).folder
+        kubernetes_validate.validate(made, VERSION, strict=True)
+    assert not [name for kind, name in render(MINIMAL) if kind == "ConfigMap" and name != "seaway"]
 
 
 def test_alerts_equal_the_plain_configuration() -> None:

@@ -33,6 +33,14 @@ def test_config_maps_are_in_one_file_per_language(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"dashboards-en.yaml", "dashboards-zh.yaml"}
 
 
+def test_a_folder_or_the_chart_is_written_not_both(tmp_path: Path) -> None:
+    """Without a folder there is nothing to write into but the chart, which takes neither a folder nor ConfigMaps."""
+    for options in ([], ["--out", str(tmp_path), "--chart"], ["--chart", "--config-maps"]):
+        done = CliRunner().invoke(make_app(), options)
+        assert "give a folder, or --chart alone" in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_missing_package_and_unwritable_folder_are_reported(tmp_path: Path) -> None:
     """The last line names the missing package, or the file that has the name of a folder."""
