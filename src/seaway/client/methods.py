@@ -125,6 +125,7 @@ class Methods:
     nodes = pages(fleet_calls.nodes)
     devices = pages(fleet_calls.devices)
     slices = pages(fleet_calls.slices)
+    fleet_map = verb(fleet_calls.fleet_map)
     metrics = verb(fleet_calls.metrics)
     links = verb(fleet_calls.links)
     measured_links = verb(fleet_calls.measured_links)

@@ -270,15 +270,20 @@ def models(devices: Sequence[Body]) -> str:
 
 def small_bars(devices: Sequence[Body]) -> str:
     """Draw each device as one block. Its height is the larger allocation of memory and cores."""
-    return "".join(BLOCKS[_block_index(each)] if each["healthy"] else "x" for each in devices)
+    return "".join(block(_share(each)) if each["healthy"] else "x" for each in devices)
 
 
-def _block_index(device: Body) -> int:
+def block(share: float) -> str:
+    """Draw a share as one block."""
+    share = min(share, 1.0)
+    return BLOCKS[max(round(share * 8), int(share > 0))]
+
+
+def _share(device: Body) -> float:
     shares = [
         amount["used"] / amount["total"] for amount in (device["memory_mib"], device["core_milli"]) if amount["total"]
     ]
-    share = min(max(shares, default=0.0), 1.0)
-    return max(round(share * 8), int(share > 0))
+    return max(shares, default=0.0)
 
 
 def need(job: Body) -> str:

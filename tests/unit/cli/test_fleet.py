@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seaway.cli.fleet.fleet import _devices, _free, _models, _nodes, table
+from seaway.cli.fleet.fleet import _devices, _free, _map, _models, _nodes, table
 from seaway.domain.errors import RejectedError
+from seaway.terminal.words import block
 
 
 def device(index: int, used: dict[str, Any] | None) -> dict[str, Any]:
@@ -48,6 +49,23 @@ def test_devices_that_take_no_work_say_why() -> None:
     assert printed(*reported, wide=True)[4:] == ["", f"east/host1 #1 and 1 more: {why}"]
     assert "REASON" not in printed(plain)[0]
     assert len(printed(plain, wide=True)) == 2
+
+
+def test_the_map_has_a_block_for_each_node_and_marks_what_is_wrong() -> None:
+    """Full, half full and free nodes differ; dead, unhealthy and closed ones and those without GPUs have marks."""
+    usual = {"cluster": "east", "gpus": 8, "gpu_milli_used": 0, "unhealthy": 0, "ready": True, "answers": True}
+    changes: list[dict[str, Any]] = [
+        {"gpu_milli_used": 8000},
+        {"gpu_milli_used": 4000},
+        {},
+        {"unhealthy": 1},
+        {"answers": False, "ready": False},
+        {"ready": False},
+        {"gpus": 0},
+    ]
+    out = io.StringIO()
+    Console(file=out, width=160, highlight=False).print(_map({"nodes": [usual | each for each in changes]}, wide=False))
+    assert out.getvalue().splitlines()[1].split() == ["east", "7", "12/48", f"{block(1)}{block(0.5)}{block(0)}!x/."]
 
 
 @pytest.mark.parametrize("width", [100, 120, 160])

@@ -102,6 +102,28 @@ def nodes(
     show(output, body, lambda wide: _nodes(body, wide=wide), lambda: names)
 
 
+@app.command(name="map")
+def map_(
+    context: typer.Context,
+    cluster: Cluster = "",
+    name: Name = "",
+    model: Model = "",
+    ready: Ready = None,
+    healthy: Healthy = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show all nodes at a glance, a block for each: the higher, the more of its GPUs are allocated.
+
+    Marks: ! has an unhealthy GPU, x does not answer, / accepts no jobs, . has no GPUs.
+    """
+    from seaway.client.calls.fleet import fleet_map as call
+
+    with connect(context) as client:
+        body = client.body(call(cluster=cluster, name=name, model=model, ready=ready, healthy=healthy))
+    names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
+    show(output, body, lambda wide: _map(body, wide=wide), lambda: names)
+
+
 @app.command()
 def devices(
     context: typer.Context,
@@ -211,6 +233,39 @@ def _last_seen(cluster: Body) -> str:
     from seaway.terminal.words import seconds
 
     return seconds(cluster["last_seen_s"]) if cluster["reported_at"] else "never"
+
+
+def _map(body: Body, *, wide: bool) -> RenderableType:
+    from itertools import groupby
+
+    from seaway.terminal.tables import Column, Rows
+    from seaway.terminal.words import block
+
+    def mark(node: Body) -> str:
+        if not node["answers"] or node["unhealthy"]:
+            return "!" if node["answers"] else "x"
+        if not node["gpus"]:
+            return "."
+        return block(node["gpu_milli_used"] / node["gpus"] / 1000) if node["ready"] else "/"
+
+    clusters = {name: list(nodes) for name, nodes in groupby(body["nodes"], key=lambda each: each["cluster"])}
+    rows = [
+        {
+            "cluster": name,
+            "nodes": len(nodes),
+            "used": sum(each["gpu_milli_used"] for each in nodes) / 1000,
+            "gpus": sum(each["gpus"] for each in nodes),
+            "map": "".join(map(mark, nodes)),
+        }
+        for name, nodes in clusters.items()
+    ]
+    columns = (
+        Column("CLUSTER", lambda each: each["cluster"]),
+        Column("NODES", lambda each: str(each["nodes"]), right=True),
+        Column("GPUS", lambda each: f"{each['used']:g}/{each['gpus']}", right=True),
+        Column("MAP", lambda each: each["map"]),
+    )
+    return Rows(columns, rows, wide=wide)
 
 
 def _models(body: Body, *, wide: bool) -> RenderableType:
