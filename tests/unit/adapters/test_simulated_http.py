@@ -15,6 +15,7 @@ from threading import Event
 import httpx
 import pytest
 
+import seaway.adapters.simulated.server as server_module
 from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.client import RemoteSimulatedBackends, RemoteSimulatedCluster
 from seaway.adapters.simulated.cluster import SimulatedCluster
@@ -155,6 +156,17 @@ def test_what_cannot_be_read_is_rejected_with_a_reason(url: str, method: str, pa
     answer = httpx.request(method, url + path, content=body)
     assert answer.status_code == 422
     assert answer.json()["message"]
+
+
+def test_pages_of_browsers_and_large_bodies_are_rejected(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page on another site cannot change clusters of this machine, and a body has a bound."""
+    monkeypatch.setattr(server_module, "LARGEST_BODY", 100)
+    path, heal = f"{url}/clusters/alpha/heal", '{"kind": "disconnect"}'
+    answer = httpx.post(path, content=heal, headers={"origin": "http://elsewhere.example"})
+    assert (answer.status_code, "a page of a browser" in answer.text) == (422, True)
+    answer = httpx.post(path, content=heal + " " * 100)
+    assert (answer.status_code, "the body may have 100 bytes at most" in answer.text) == (422, True)
+    assert "bytes at most" not in httpx.post(path, content=heal).text
 
 
 def test_an_answer_that_is_none_is_unavailable() -> None:

@@ -33,6 +33,9 @@ MAX_WAIT_S = 60.0
 LARGEST_NS = 2.0**63
 """Maximum wait of `changes`, in seconds."""
 
+LARGEST_BODY = 256 << 20
+"""Maximum size of a body, bytes. A batch of commands has up to 64 jobs of a megabyte each."""
+
 HEARTBEAT_S = 1
 """Grace period for running requests at shutdown, in seconds."""
 
@@ -47,7 +50,8 @@ def application(backends: SimulatedBackends) -> Starlette:
     batch, ``GET .../changes?cursor=&wait_s=`` waits for changes, ``POST .../manifests`` returns objects, and ``GET
     .../logs?copy=&replica=&tail=`` returns lines. ``POST .../faults`` and ``POST .../heal`` start and end faults.
 
-    A rejected request gets status 422, an unavailable cluster 503, each with a `Problem`.
+    A rejected request gets status 422, an unavailable cluster 503, each with a `Problem`. Requests of pages in a
+    browser and bodies that are too large are rejected.
     """
 
     @asynccontextmanager
@@ -177,14 +181,27 @@ def _heal(cluster: SimulatedCluster, _: Request, body: bytes) -> bytes:
     return b"null"
 
 
+async def _body(request: Request) -> bytes:
+    if "origin" in request.headers:
+        raise RejectedError("a page of a browser may not use simulated clusters", where="Origin")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            raise RejectedError(f"the body may have {LARGEST_BODY} bytes at most")
+    return bytes(body)
+
+
 def _handler(backends: SimulatedBackends, work: Work) -> Handler:
     """Return a handler that runs `work` in a thread, because it may block, and converts errors to a `Problem`."""
 
     async def handle(request: Request) -> Response:
         try:
-            body = await request.body()
+            body = await _body(request)
         except ClientDisconnect:  # the client is gone, for example a killed control plane
             return Response()
+        except RejectedError as error:
+            return _json(messages.PROBLEM.dump_json(messages.problem_of(error.message, error.where)), 422)
         try:
             cluster = backends.cluster(request.path_params["name"])
             return _json(await run_in_threadpool(work, cluster, request, body))
