@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from seaway.api.http.bodies import JSON, MERGE_PATCH, YAML, merged, read, read_either, read_large, read_patch
 from seaway.api.http.pipeline import DRY_RUN, MADE, NOTED, caller_of, header_of, pipeline_of, plane_of
-from seaway.api.http.queries import MAX_DEFAULT, JobQuery, StatesQuery, find, page_after, page_token, tenant_asked
+from seaway.api.http.queries import MAX_DEFAULT, JobQuery, StatesQuery, Word, find, page_after, page_token, tenant_asked
 from seaway.api.http.replies import (
     BadRequestError,
     Reply,
@@ -50,12 +50,14 @@ from seaway.wire.job_out import (
     SavedFilterIn,
     SavedFilterList,
     SavedFilterOut,
+    UnusedGpusList,
     Workflow,
     cost_fields,
     count_fields,
     group_fields,
     job_fields,
     saved_filter_fields,
+    unused_fields,
 )
 from seaway.wire.job_text import changes_text, job_text
 from seaway.wire.message import Incoming
@@ -389,6 +391,30 @@ async def count_jobs(request: Request, query: Annotated[JobQuery, Query()]) -> R
         return count_fields(counts, (sum(each.waiting for each in uses), sum(each.running for each in uses)))
 
     return json_reply(await pipeline.threads.read(count))
+
+
+@operation(routes, "GET", "/unused-gpus", Role.VIEWER, {200: UnusedGpusList})
+async def list_unused_gpus(
+    request: Request,
+    tenant: Word = "",
+    queue: Word = "",
+    submitted_by: Word = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_ROWS)] = MAX_DEFAULT,
+) -> Response:
+    """List running jobs by the GPU time that they held and did not use in the last hour, where it is measured."""
+    pipeline, own = pipeline_of(request), tenant_asked(caller_of(request), tenant)
+
+    def page() -> dict[str, Any]:
+        wanted = [
+            each
+            for each in pipeline.plane.overview.unused_gpus()
+            if own in {"", each.job.spec.tenant}
+            and queue in {"", each.job.spec.queue}
+            and submitted_by in {"", each.job.submitted_by}
+        ]
+        return {"jobs": [unused_fields(each) for each in wanted[:limit]]}
+
+    return json_reply(await pipeline.threads.read(page))
 
 
 LABEL = "label:"

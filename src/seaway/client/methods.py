@@ -93,6 +93,7 @@ class Methods:
     retry = verb(job_calls.retry)
     count = verb(job_calls.count)
     groups = verb(job_calls.groups)
+    unused_gpus = verb(job_calls.unused_gpus)
     saved_filters = verb(job_calls.saved_filters)
     put_saved_filter = verb(job_calls.put_saved_filter)
     delete_saved_filter = verb(job_calls.delete_saved_filter)

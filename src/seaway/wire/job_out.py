@@ -10,7 +10,7 @@ from weakref import ref
 from pydantic import Field, StringConstraints
 
 from seaway.application.fleet.costs import Cost
-from seaway.application.fleet.gpu_use import SliceUse, UseSample
+from seaway.application.fleet.gpu_use import SliceUse, UnusedGpus, UseSample
 from seaway.application.fleet.job_groups import JobGroup
 from seaway.application.network.views import RingPart
 from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair, SavedFilter
@@ -371,6 +371,28 @@ class JobCount(Shown):
     """Number of tasks with a placement, as `waiting_tasks`."""
 
 
+class UnusedGpusOut(Shown):
+    """GPU time of a running job in the last hour, as far as it is measured."""
+
+    id: str
+    name: str
+    """Name of the job; of a task with its index."""
+    tenant: str
+    queue: str
+    submitted_by: str
+    held_gpu_hours: float
+    """Reserved GPU cores times hours."""
+    unused_gpu_hours: float
+    """The part of them that the job did not use."""
+    used_percent: float
+
+
+class UnusedGpusList(Shown):
+    """Running jobs, most unused GPU time first."""
+
+    jobs: list[UnusedGpusOut]
+
+
 class JobGroupOut(Shown):
     """Jobs with a common user, queue, tenant or label. An array is one job."""
 
@@ -716,6 +738,21 @@ def copy_fields(copy: Workload, replicas: range, ports: Sequence[ContainerPort] 
             if each.replica in replicas
         ],
     )
+
+
+def unused_fields(unused: UnusedGpus) -> dict[str, Any]:
+    """Return the fields of `UnusedGpusOut` for a job."""
+    job = unused.job
+    return {
+        "id": job.id,
+        "name": f"{job.spec.name}_{job.index}" if job.array else job.spec.name,
+        "tenant": job.spec.tenant,
+        "queue": job.spec.queue,
+        "submitted_by": job.submitted_by,
+        "held_gpu_hours": round(unused.held_hours, 3),
+        "unused_gpu_hours": round(unused.unused_hours, 3),
+        "used_percent": round(unused.used_percent, 1),
+    }
 
 
 def group_fields(group: JobGroup) -> dict[str, Any]:

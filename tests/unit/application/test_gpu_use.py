@@ -135,3 +135,24 @@ def test_without_exporters_nothing_is_recorded() -> None:
     made.plane.overview.record_gpu_use()
     (taken,), samples = made.plane.overview.gpu_use(made.job(job_id))
     assert (taken.used, samples) == (None, [])
+
+
+def test_jobs_with_unused_gpus_come_first() -> None:
+    """The measured use of running jobs in the last hour is set against what they hold; ended jobs are left out."""
+    made = measuring()
+    large, small, over = made.submit(gpus=2), made.submit(gpus=1), made.submit(gpus=1)
+    made.plane.settle()
+    for _ in range(10):
+        made.clock.advance_s(INTERVAL_S)
+        made.plane.overview.record_gpu_use()
+    made.plane.jobs.cancel(over, "ada")
+    made.plane.settle()
+    found = made.plane.overview.unused_gpus()
+    assert sorted(each.job.id for each in found) == sorted([large, small])
+    assert [each.unused_hours for each in found] == sorted((each.unused_hours for each in found), reverse=True)
+    held = {each.job.id: each.held_hours for each in found}
+    assert held[large] == 2 * held[small] == 2 * 10 * INTERVAL_S / 3600
+    for each in found:
+        samples = [one for one in made.plane.overview.gpu_use(each.job)[1] if one.core_milli is not None][:10]
+        used_hours = sum(one.core_milli or 0 for one in samples) * INTERVAL_S / 3600 / 1000
+        assert abs(each.held_hours - each.unused_hours - used_hours) < 1e-9

@@ -354,6 +354,20 @@ EXAMPLES: dict[str, Any] = {
     },
     "JobOut": _JOB,
     "JobPage": {"jobs": [_JOB], "next": None},
+    "UnusedGpusList": {
+        "jobs": [
+            {
+                "id": "6gzx9takdjhgz",
+                "name": "train",
+                "tenant": "vision",
+                "queue": "batch",
+                "submitted_by": "ada",
+                "held_gpu_hours": 8.0,
+                "unused_gpu_hours": 6.4,
+                "used_percent": 20.0,
+            }
+        ]
+    },
     "JobGroupList": {
         "groups": [
             {

@@ -22,7 +22,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.gpu_metrics import attempts_in
 from seaway.application.ports.store import Store
 from seaway.application.ports.usage import Used, usage_of
-from seaway.application.records import NS_PER_S, Attempt, JobUse
+from seaway.application.records import NS_PER_S, Attempt, JobRecord, JobUse
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.job_state import JobState
@@ -94,6 +94,28 @@ class UseSample(NamedTuple):
 WIDTH = len(UseSample._fields)
 
 
+@dataclass(frozen=True, slots=True)
+class UnusedGpus:
+    """GPU time of a running job in the last hour, as far as it is measured.
+
+    Attributes
+    ----------
+    held_hours
+        Reserved GPU cores times hours.
+    unused_hours
+        The part of them that the job did not use.
+    """
+
+    job: JobRecord
+    held_hours: float
+    unused_hours: float
+
+    @property
+    def used_percent(self) -> float:
+        """Used part of the held time, percent."""
+        return 100 * (1 - self.unused_hours / self.held_hours)
+
+
 class GpuUse:
     """Measured use by job. Thread-safe, but only one thread calls `record`."""
 
@@ -123,6 +145,24 @@ class GpuUse:
             older = self._stored([job_id]).get(job_id, rows[:0])
             rows = np.concatenate([older[older[:, 0] < rows[0, 0]] if len(rows) else older, rows])
         return [sample_of(each) for each in rows[rows[:, 0] > after_s].tolist()]
+
+    def unused(self) -> list[UnusedGpus]:
+        """Return the running jobs with a measurement in the last hour, most unused GPU time first."""
+        with self._lock:
+            samples = {job_id: np.array(flat, np.int64).reshape(-1, WIDTH) for job_id, flat in self._samples.items()}
+        with self._controller.lock:
+            jobs = {job_id: self._controller.live.jobs.get(job_id) for job_id in samples}
+        after_s = self._controller.live.clock.now_ns() // NS_PER_S - S_PER_H
+        found = []
+        for job_id, rows in samples.items():
+            job, known = jobs[job_id], rows[(rows[:, 0] > after_s) & (rows[:, 1] != UNKNOWN)]
+            held_milli = int(known[:, 2].sum())
+            if job is None or not job.state.placed or not held_milli:
+                continue
+            unused_milli = int(np.maximum(known[:, 2] - known[:, 1], 0).sum())
+            held, unused = (INTERVAL_S * each / WHOLE_MILLI / S_PER_H for each in (held_milli, unused_milli))
+            found.append(UnusedGpus(job, held, unused))
+        return sorted(found, key=lambda each: (-each.unused_hours, each.job.id))
 
     def _stored(self, job_ids: Sequence[str]) -> dict[str, Int64]:
         return {each.job_id: unpacked(each.content) for each in self._store.job_uses(job_ids)}

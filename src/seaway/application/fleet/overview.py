@@ -14,7 +14,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.costs import Cost, Costs, Lane
 from seaway.application.fleet.gpu_metrics import GpuMetrics
-from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UseSample
+from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UnusedGpus, UseSample
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import NO_COSTS, Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
@@ -408,6 +408,10 @@ class Overview:
         slices = self._gpu_use.slices((job.id, job.attempt))
         present = self._gpu_use.sample(slices)
         return slices, [*self._gpu_use.samples(job.id, span.length_s), *([present] if present else ())]
+
+    def unused_gpus(self) -> list[UnusedGpus]:
+        """Return the GPU time that running jobs held and did not use in the last hour, most first."""
+        return self._gpu_use.unused()
 
     def record_gpu_use(self) -> None:
         """Record and store the measured use of all jobs, for `gpu_use`."""

@@ -96,6 +96,14 @@ def jobs(
             "label:KEY.",
         ),
     ] = None,
+    unused: Annotated[
+        bool,
+        typer.Option(
+            "--unused",
+            help="Running jobs by the GPU time that they held and did not use in the last hour. Filters: --queue, "
+            "--tenant, --user.",
+        ),
+    ] = False,
     tree: Annotated[
         bool, typer.Option("--tree", help="Jobs that come after others, below them; oldest first.")
     ] = False,
@@ -141,6 +149,10 @@ def jobs(
       [cyan]seaway jobs --group-by user[/cyan]
       [cyan]seaway jobs --group-by label:project --queue batch[/cyan]
 
+    Running jobs that hold GPUs without using them:
+
+      [cyan]seaway jobs --unused[/cyan]
+
     Workflows, with each job below the one that it comes after:
 
       [cyan]seaway jobs --tree[/cyan]
@@ -180,9 +192,7 @@ def jobs(
     if unknown := [each for each in state or () if each not in states]:
         raise RejectedError(f"unknown state {unknown[0]!r}; available: {', '.join(states)}", where="--state")
     _require_compatible(given, waiting=waiting, array=bool(array), tree=tree)
-    _require_no_list(group_by, array or waiting or tree or watch)
-    if group_by:
-        _show_groups(context, group_by, given, output)
+    if _show_sums(context, given, output, group_by=group_by, unused=unused, other=array or waiting or tree or watch):
         return
     if given.pop("finished", False):
         given = {"state": list(ENDED), "sort": "-ended", "gpu_hours": True, **given}
@@ -214,10 +224,51 @@ def jobs(
         raise typer.Exit(FAILED)
 
 
-def _require_no_list(group_by: str | None, other: object) -> None:
-    """Check that groups are only narrowed by filters."""
-    if group_by and other:
-        raise RejectedError("works with filters only", where="--group-by")
+def _show_sums(
+    context: typer.Context, given: Body, output: Output, *, group_by: str | None, unused: bool, other: object
+) -> bool:
+    """Show groups of jobs, or unused GPUs, if that is asked; return whether it is.
+
+    Raises
+    ------
+    RejectedError
+        If another option does not go with it.
+    """
+    if not (group_by or unused):
+        return False
+    option = "--group-by" if group_by else "--unused"
+    if other or (unused and (group_by or given.keys() - {"queue", "tenant", "submitted_by", "mine"})):
+        raise RejectedError("works with filters only", where=option)
+    if group_by:
+        _show_groups(context, group_by, given, output)
+    else:
+        _show_unused(context, given, output)
+    return True
+
+
+def _show_unused(context: typer.Context, given: Body, output: Output) -> None:
+    """Show running jobs by the GPU time that they do not use."""
+    from seaway.client.calls.jobs import unused_gpus
+    from seaway.client.calls.service import me
+    from seaway.terminal.tables import Column, Rows
+
+    columns = (
+        Column("JOB", lambda each: each["name"]),
+        Column("ID", lambda each: each["id"], drop=3),
+        Column("USER", lambda each: each["submitted_by"]),
+        Column("QUEUE", lambda each: each["queue"], drop=1),
+        Column("TENANT", lambda each: each["tenant"], drop=2),
+        Column("GPU-HOURS", lambda each: f"{each['held_gpu_hours']:,.2f}", right=True),
+        Column("UNUSED", lambda each: f"{each['unused_gpu_hours']:,.2f}", right=True),
+        Column("USE", lambda each: f"{each['used_percent']:.0f}%", right=True),
+    )
+    with connect(context) as client:
+        if given.pop("mine", False):
+            given["submitted_by"] = client.body(me())["name"]
+        body = client.body(unused_gpus(**given))
+    rows, empty = body["jobs"], "no measured use of running jobs in the last hour"
+    names = (each["id"] for each in rows)
+    show(output, body, lambda wide: Rows(columns, rows, wide=wide) if rows else empty, lambda: names)
 
 
 def _show_groups(context: typer.Context, by: str, given: Body, output: Output) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         JobPage,
         SavedFilterList,
         SavedFilterOut,
+        UnusedGpusList,
         Workflow,
     )
 
@@ -35,6 +36,7 @@ WORKFLOW: Answer[Workflow] = Model("seaway.wire.job_out", "Workflow")
 DRY_RUNS: Answer[DryRunBatch] = Model("seaway.wire.explanations", "DryRunBatch")
 SAVED_FILTER: Answer[SavedFilterOut] = Model("seaway.wire.job_out", "SavedFilterOut")
 SAVED_FILTERS: Answer[SavedFilterList] = Model("seaway.wire.job_out", "SavedFilterList")
+UNUSED: Answer[UnusedGpusList] = Model("seaway.wire.job_out", "UnusedGpusList")
 GROUPS: Answer[JobGroupList] = Model("seaway.wire.job_out", "JobGroupList")
 COUNT: Answer[JobCount] = Model("seaway.wire.job_out", "JobCount")
 ATTEMPTS: Answer[AttemptList] = Model("seaway.wire.job_out", "AttemptList")
@@ -218,6 +220,12 @@ def groups(by: str, **wanted: Unpack[JobFilter]) -> Call[JobGroupList]:
         ``user``, ``queue``, ``tenant``, or ``label:`` and the key of a label.
     """
     return get("/job-groups", GROUPS, {"by": by, **wanted})
+
+
+def unused_gpus(*, tenant: str = "", queue: str = "", submitted_by: str = "", limit: int = 100) -> Call[UnusedGpusList]:
+    """List running jobs by the GPU time that they held and did not use in the last hour, where it is measured."""
+    query = {"tenant": tenant or None, "queue": queue or None, "submitted_by": submitted_by or None, "limit": limit}
+    return get("/unused-gpus", UNUSED, query)
 
 
 def saved_filters() -> Call[SavedFilterList]:

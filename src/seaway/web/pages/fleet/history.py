@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from nicegui import ui
 
-from seaway.client.calls import fleet
+from seaway.client.calls import fleet, jobs
 from seaway.domain.errors import SeawayError
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.web.fragment import Fragment
@@ -28,6 +28,9 @@ MAX_SERIES = 8
 
 AGAIN_S = 30.0
 """Interval of queries, in seconds. The history has one sample a minute."""
+
+MAX_UNUSED = 20
+"""Maximum number of jobs with unused GPUs."""
 
 FINISHED = "completed,failed,cancelled"
 JOB_COLUMNS = "queue,tenant,started,ended,duration,gpu_hours"
@@ -66,7 +69,14 @@ class _History:
                     chart = ui.echart({}, renderer="svg").classes("chart").props(f'role=img aria-label="{title}"')
                 self._charts[name] = panel, chart
         self._table = Fragment("history", words)
+        unused = Fragment("unused", words)
+        unused.element.classes("panel")
         await self._look()
+
+        def receive(found: UnusedGpusList) -> None:
+            unused.show_of([found], lambda: {"jobs": found.jobs})
+
+        await self.visit.follow(jobs.unused_gpus(limit=MAX_UNUSED), receive, AGAIN_S)
         self.visit.repeat(AGAIN_S, self._again)
 
     def _titles(self) -> dict[str, str]:
