@@ -22,6 +22,7 @@ from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from seaway.wire.fleet import UsageHistoryOut, UsageSeriesOut, UsageStepOut
+    from seaway.wire.job_out import UnusedGpusList
 
 MAX_SERIES = 8
 """Maximum number of series that a chart tells apart by colour; the others are shown together."""
