@@ -108,6 +108,25 @@ class Allocation:
         restore_rows(snapshot.arrays, snapshot.demands.arrays, self.decisions, self.slices)
 
 
+def join(allocations: Iterable[Allocation]) -> tuple[Allocation, Int64]:
+    """Join the allocations of several jobs, which can then be released in one call.
+
+    Returns
+    -------
+    tuple
+        The joined allocation, and the first row of each job in it with the number of rows at the end, shape (J + 1,).
+    """
+    parts = [*allocations]
+    rows = np.cumsum([0, *(len(each.decisions) for each in parts)])
+    offsets = np.cumsum([0, *(len(each.slices) for each in parts)])
+    decisions = np.concatenate([np.empty((0, PLAN_ROWS), np.int64), *(each.decisions for each in parts)])
+    of_row = np.repeat(np.arange(len(parts)), np.diff(rows))
+    decisions[:, PLAN_JOB] = of_row  # replicas of one job share bandwidth
+    decisions[:, [PLAN_SLICE_FIRST, PLAN_SLICE_END]] += offsets[of_row, None]
+    slices = np.concatenate([np.empty((0, SLICE_ROWS), np.int32), *(each.slices for each in parts)])
+    return Allocation(decisions, slices), rows
+
+
 def allocations_of(plan: Plan) -> Iterator[Allocation]:
     """Yield the allocation of each job of a committed plan, in the order of its queue."""
     jobs = np.arange(len(plan.queue) + 1)

@@ -9,7 +9,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
 from seaway.domain.network import Gateway, Link, NetworkNeed
 from seaway.domain.placement import DeviceSlice, Placement
-from seaway.scheduling.allocations import allocate, allocate_all, allocations_of
+from seaway.scheduling.allocations import Allocation, allocate, allocate_all, allocations_of, join
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import make_profile
@@ -86,6 +86,24 @@ def test_jobs_are_released_independently() -> None:
             parts[at].release(snapshot)
         for table, before in zip(TABLES, empty, strict=True):
             np.testing.assert_array_equal(getattr(snapshot.arrays, table), before, table)
+
+
+@pytest.mark.parametrize(("first", "end"), [(0, 7), (2, 6), (4, 7), (3, 3)])
+def test_joined_allocations_are_released_and_restored_like_each_of_them(first: int, end: int) -> None:
+    """Jobs that share links do so after they are joined; what is restored equals what was released."""
+    one, other = Snapshot(some_fleet()), Snapshot(some_fleet())
+    parts = list(allocations_of(decide(one, JobQueue(one, JOBS), make_profile("bestfit"))))
+    decide(other, JobQueue(other, JOBS), make_profile("bestfit"))
+    joined, rows = join(parts)
+    assert rows[-1] == sum(len(each.decisions) for each in parts)
+    chosen = Allocation(joined.decisions[rows[first] : rows[end]], joined.slices)
+    full = one.copy()
+    chosen.copy().release(one)
+    for each in parts[first:end]:
+        each.copy().release(other)
+    same(one, other)
+    chosen.restore(one)
+    same(one, full)
 
 
 def test_release_on_a_clone_leaves_the_snapshot() -> None:

@@ -11,6 +11,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, NodeRules
 from seaway.domain.network import Link
 from seaway.domain.node import Node
+from seaway.scheduling.allocations import allocations_of
 from seaway.scheduling.arrays import copy_arrays
 from seaway.scheduling.columns import BLOCK_NODES, NODE_CPU_FREE
 from seaway.scheduling.engine import decide
@@ -121,6 +122,19 @@ def test_added_devices_leave_the_others_as_they_are() -> None:
     assert where(snapshot, HALF, WHOLE, HALF) == ["x", "y"]
     release(plan)
     assert where(snapshot, HALF) == ["x"]
+
+
+def test_allocations_are_restored_where_their_node_is_now() -> None:
+    """A released allocation is restored exactly on a node that has other devices since."""
+    snapshot = snapshot_of(node(gpu(uuid="x"), name="a"))
+    (allocation,) = allocations_of(place(snapshot, HALF))
+    put_node(snapshot, "c", node(gpu(uuid="x"), gpu(uuid="y"), name="a"))
+    before = snapshot.copy()
+    allocation.copy().release(snapshot)
+    assert where(snapshot.copy(), WHOLE, WHOLE) == ["x", "y"]
+    allocation.restore(snapshot)
+    for table in ("nodes", "devices", "blocks", "clusters"):
+        np.testing.assert_array_equal(getattr(snapshot.arrays, table), getattr(before.arrays, table), err_msg=table)
 
 
 def test_restored_device_keeps_its_allocations() -> None:

@@ -213,12 +213,18 @@ def take_slice(fleet: FleetArrays, demands: DemandArrays, k: int, d: int, out: I
 
 
 @compiled
+def current_device(fleet: FleetArrays, d: int) -> int:
+    """Return the current index of device `d`."""
+    while fleet.devices[DEVICE_MOVED_TO, d] >= 0:
+        d = fleet.devices[DEVICE_MOVED_TO, d]
+    return d
+
+
+@compiled
 def release_slice(fleet: FleetArrays, slice_: Int32) -> None:
     """Release a slice of `take_slice`."""
     devices = fleet.devices
-    d = slice_[SLICE_DEVICE]
-    while devices[DEVICE_MOVED_TO, d] >= 0:
-        d = devices[DEVICE_MOVED_TO, d]
+    d = current_device(fleet, slice_[SLICE_DEVICE])
     devices[DEVICE_MEMORY_FREE, d] += slice_[SLICE_MEMORY]
     devices[DEVICE_CORE_FREE, d] += slice_[SLICE_CORE]
     devices[DEVICE_SLOTS_FREE, d] += 1
@@ -232,7 +238,7 @@ def release_slice(fleet: FleetArrays, slice_: Int32) -> None:
 def restore_slice(fleet: FleetArrays, slice_: Int32) -> None:
     """Allocate a slice with given amounts, whether or not it fits: the inverse of `release_slice`."""
     devices = fleet.devices
-    d = slice_[SLICE_DEVICE]
+    d = current_device(fleet, slice_[SLICE_DEVICE])
     devices[DEVICE_MEMORY_FREE, d] -= slice_[SLICE_MEMORY]
     devices[DEVICE_CORE_FREE, d] -= slice_[SLICE_CORE]
     devices[DEVICE_SLOTS_FREE, d] -= 1
@@ -348,7 +354,7 @@ def restore_rows(fleet: FleetArrays, demands: DemandArrays, plan: Int64, slices:
     fleet, demands = borrowed(fleet), borrowed(demands)
     plan, slices = borrowed(plan), borrowed(slices)
     for row in range(plan.shape[0]):
-        n = plan[row, PLAN_NODE]
+        n = current_node(fleet, plan[row, PLAN_NODE])
         if n < 0:
             continue
         k = plan[row, PLAN_DEMAND]

@@ -21,7 +21,7 @@ from seaway.domain.amounts import held_amounts
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
-from seaway.scheduling.allocations import Allocation, allocate
+from seaway.scheduling.allocations import Allocation, allocate, join
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -402,6 +402,10 @@ def earliest_place(
         The place of the job, empty if it fits nowhere, and the end of the last job that has to end; None if unknown.
     """
     queue = JobQueue(copy, [job])
+    running, rows = join(allocation for _, allocation in ends)
+
+    def part(first: int, end: int) -> Allocation:
+        return Allocation(running.decisions[rows[first] : rows[end]].copy(), running.slices)
 
     def place() -> tuple[Placement, ...]:
         plan = decide(copy, queue, profile, overdue={0}, dry_run=True)
@@ -413,24 +417,18 @@ def earliest_place(
     found: tuple[Placement, ...] = ()
     while not found and ended < len(ends):
         before, ended = ended, min(2 * ended + 1, len(ends))
-        _release_all(copy, ends[before:ended])
+        part(before, ended).release(copy)
         found = place()
     while found and ends[before][0] < ends[ended - 1][0]:
         middle = (before + ended) // 2
-        for _, allocation in ends[middle:ended]:
-            allocation.restore(copy)
+        part(middle, ended).restore(copy)
         if earlier := place():
             found, ended = earlier, middle
         else:
-            _release_all(copy, ends[middle:ended])
+            part(middle, ended).release(copy)
             before = middle
     latest_ns = ends[ended - 1][0] if found else NEVER_NS
     return found, None if latest_ns >= NEVER_NS else latest_ns
-
-
-def _release_all(copy: Snapshot, ends: Sequence[tuple[int, Allocation]]) -> None:
-    for _, allocation in ends:
-        allocation.copy().release(copy)
 
 
 def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
