@@ -285,8 +285,8 @@ ERRORS: Mapping[str, str] = {
     "cycle_of_jobs": "no job of this cycle could ever start: {way}, each after the next",
     "being_placed": "it is being placed",
     "cannot_become": "the job is {state} and cannot become {then}",
-    "can_become": "it can become: {states}",
-    "final_state": "it can become: nothing else",
+    "can_become": "possible states now: {states}",
+    "final_state": "its state cannot change any more",
     "workloads_being_removed": (
         "clusters are still removing workloads of {count:d} jobs of tenant {tenant!r}, like {job}; try again later"
     ),

@@ -241,7 +241,7 @@ TEXTS: Mapping[str, str] = {
     "required_failed": "is required to have failed",
     "tasks_queued": "its tasks are in the queue",
     "tasks_run": "tasks are running",
-    "tasks_ended": "of its tasks, {counts}",
+    "tasks_ended": "tasks: {counts}",
     "count_of": "{count} {state}",
     "resumed_with_array": "resumed with its array",
     "state_of_array": "{state} with its array",

@@ -48,7 +48,7 @@ def test_a_wrong_step_says_which_are_right() -> None:
     """The message names the state and all that could follow."""
     with pytest.raises(ConflictError, match=r"suspended and cannot become running; .*: cancelled, deleted, held"):
         require_may_follow(JobState.SUSPENDED, JobState.RUNNING)
-    with pytest.raises(ConflictError, match="nothing else"):
+    with pytest.raises(ConflictError, match="cannot change any more"):
         require_may_follow(JobState.DELETED, JobState.QUEUED)
 
 

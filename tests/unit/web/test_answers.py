@@ -150,8 +150,8 @@ HALF_WIDTH = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
         ),
         (
             Reason("tasks_ended", counts=tuple(Reason("count_of", count=2, state=each) for each in ("failed", "lost"))),
-            "of its tasks, 2 failed, 2 lost",
-            "其任务中:2 个失败、2 个失联",
+            "tasks: 2 failed, 2 lost",
+            "任务:2 个失败、2 个失联",
         ),
         (
             also(

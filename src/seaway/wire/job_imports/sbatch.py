@@ -359,7 +359,7 @@ def _mail(types: str, user: str, out: Converted) -> None:
         out.drop("--mail-type", "ignored, as requested")
         return
     if not is_address(user):
-        said = f"{user!r} is the name of a user, not an address" if user else "there is no --mail-user"
+        said = f"{user!r} is the name of a user, not an address" if user else "no --mail-user is given"
         out.drop("--mail-type", f"{said}: add --notify ADDRESS, or the name of a notification")
         return
     for each in (each for each in kinds if each not in MAILS):

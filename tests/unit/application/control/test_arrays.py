@@ -57,7 +57,7 @@ def test_tasks_run_to_the_end_and_never_more_at_once_than_allowed() -> None:
     for _ in range(60):
         made.plane.run(1)
         assert placed(made) <= 3
-    assert (made.state(array), made.job(array).reason) == ("completed", "of its tasks, 10 completed")
+    assert (made.state(array), made.job(array).reason) == ("completed", "tasks: 10 completed")
     assert [each.index for each in tasks(made, array)] == [0, 2, 4, 6, 8, 20, 21, 22, 23, 24]
     for task in tasks(made, array):
         (attempt,) = made.plane.store.attempts(task.id)
@@ -85,7 +85,7 @@ def test_failed_tasks_are_retried_together_or_alone() -> None:
     for task in tasks(made, array)[:2]:
         made.cluster(made.where(task.id)).fail_copy(task.id, 1, "killed")
     made.plane.run(60)
-    assert (made.state(array), made.job(array).reason) == ("failed", "of its tasks, 2 completed, 2 failed")
+    assert (made.state(array), made.job(array).reason) == ("failed", "tasks: 2 completed, 2 failed")
     first = tasks(made, array)[0]
     made.plane.jobs.retry(first.id, "ada")
     made.plane.run(60)
@@ -182,7 +182,7 @@ def test_one_task_can_be_cancelled_before_it_starts() -> None:
     with pytest.raises(UnknownError):
         made.plane.jobs.cancel(following_id(array, 1 + 6), "ada")
     made.plane.run(30)
-    assert (made.state(array), made.job(array).reason) == ("cancelled", "of its tasks, 5 completed, 1 cancelled")
+    assert (made.state(array), made.job(array).reason) == ("cancelled", "tasks: 5 completed, 1 cancelled")
 
 
 def test_lists_join_stored_tasks_and_others_by_index() -> None:
