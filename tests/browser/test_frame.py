@@ -30,7 +30,7 @@ WHOLE = (
     ("/network", ".fragment-links tbody tr"),
     ("/network/gw-4/gw-3", ".fragment-link-head"),
     ("/policies", ".fragment-policies tbody tr"),
-    ("/whatif?lose=cluster-3", ".fragment-whatif table"),
+    ("/whatif?lose=cluster-3", ".fragment-whatif summary"),
     ("/settings?section=tokens", ".panel tbody tr"),
     ("/settings?section=clusters", ".panel tbody tr"),
     ("/settings?section=gateways", ".panel"),
