@@ -163,6 +163,7 @@ def test_objects_pin_node_and_devices() -> None:
     template = first["spec"]["template"]
     assert template["metadata"]["annotations"] == {"nvidia.com/use-gpuuuid": uuid()}
     assert template["spec"]["nodeName"] == "node-0"
+    assert ("image" in template["spec"]["containers"][0]) == bool(placed.spec.run.image)
     assert template["spec"]["containers"][0]["resources"]["limits"] == {
         "cpu": "1000m",
         "memory": "1024Mi",

@@ -273,9 +273,10 @@ def _pod(deployment: Deployment, placement: Placement) -> dict[str, Any]:
     run = deployment.spec.run
     container: dict[str, Any] = {
         "name": CONTAINER,
-        "image": run.image,
         "resources": {"limits": _limits(deployment, placement)},
     }
+    if run.image:
+        container["image"] = run.image
     if run.command:
         container["command"] = list(run.command)
     if run.args:
