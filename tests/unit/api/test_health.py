@@ -9,6 +9,7 @@ import pytest
 
 from seaway.api.http import server
 from seaway.api.http.server import tuned_gc
+from seaway.domain.errors import UnavailableError
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.api.rig import JOB, Rig
 
@@ -33,9 +34,10 @@ async def test_a_process_that_was_replaced_is_not_ready(rig: Rig) -> None:
 
 async def test_what_is_stored_comes_first(rig: Rig) -> None:
     """While the state in memory does not match the database, it is not ready, with that reason."""
+    _, change = rig.plane.operations.cordoned("a", "", "ada", "repair", drain=False)
     rig.store.fail_next()
-    with pytest.raises(Exception, match="set to fail"):
-        rig.plane.operations.cordon("a", "", "ada", "repair")
+    with pytest.raises(UnavailableError, match="set to fail"):
+        rig.plane.writer.require(change)
     async with rig.client("user") as client:
         answer = await client.get("/readyz")
         assert answer.status_code == 503
