@@ -9,7 +9,7 @@ from tests.unit.terminal.bodies import cluster
 
 STATES = {"pending": 1, "queued": 2, "preempted": 1, "scheduled": 1, "deploying": 2, "running": 7, "failed": 3}
 COUNTS = {"states": STATES, "waiting": 4, "running": 10, "waiting_tasks": 103, "running_tasks": 10}
-NONE = {"states": {}}
+NONE: dict[str, dict[str, int]] = {"states": {}}
 
 
 def test_clusters_and_what_is_free_are_summed_up() -> None:
