@@ -26,6 +26,9 @@ FILTERS = "Which jobs"
 ENDED = ("completed", "failed", "cancelled", "skipped")
 """States of finished jobs."""
 
+TABLES = frozenset({Output.TABLE, Output.WIDE})
+"""Forms of output that show expected starts."""
+
 EVERY_S = 1.0
 """Interval of updates with --watch, in seconds."""
 
@@ -203,7 +206,7 @@ def jobs(
     usual = TASK_COLUMNS if array else JOB_COLUMNS
     columns = ALL_WAITING if waiting else TREE_COLUMNS if tree else FINISHED_COLUMNS if finished else usual
 
-    given |= {"starts": True} if columns is JOB_COLUMNS else {}
+    given |= {"starts": True} if columns is JOB_COLUMNS and output in TABLES else {}
 
     def read() -> Body:
         found = whole(client, paged)
