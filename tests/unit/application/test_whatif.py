@@ -111,25 +111,27 @@ def test_questions_and_standbys_name_cordons_and_lost_clusters() -> None:
     assert {each.why for each in answer.waiting} == {"0 of 2 nodes fit: 1 node cordoned, 1 node cordoned: new driver"}
 
 
-def test_advice_names_limits_queues_and_holders_that_the_caller_may_see() -> None:
+@pytest.mark.parametrize("resource", ["gpus", "gpus/a100"])
+def test_advice_names_limits_queues_and_holders_that_the_caller_may_see(resource: str) -> None:
     """A job at a limit reads which limit to raise, another queue with room, and who holds how much of the limit."""
+    models = {"models": {"A100"}} if "/" in resource else {}
     made = scene()
     for name in ("other", "third"):
         made.plane.operations.put_tenant(Tenant(name), "ada")
-    for queue in (Queue("full", limit={"gpus": 2000}), Queue("free"), Queue("theirs", tenant="third")):
+    for queue in (Queue("full", limit={resource: 2000}), Queue("free"), Queue("theirs", tenant="third")):
         made.plane.operations.put_queue(queue, "ada")
-    made.submit(queue="full", expected_duration_s=100)
-    made.submit(queue="full", tenant="other", expected_duration_s=100)
-    waits = made.job(made.submit(queue="full"))
+    made.submit(queue="full", expected_duration_s=100, **models)
+    made.submit(queue="full", tenant="other", expected_duration_s=100, **models)
+    waits = made.job(made.submit(queue="full", **models))
     everybody, own = (made.plane.overview.reason(waits, sees).advice for sees in (lambda _: True, "default".__eq__))
     ways = (
-        "raise the limit of queue 'full' from 2 gpus to 3 gpus",
+        f"raise the limit of queue 'full' from 2 {resource} to 3 {resource}",
         "move it to queue 'default', where it would start now on beta/node-0",
         "move it to queue 'free', where it would start now on beta/node-0",
-        "user 'ada' of tenant 'default' holds 1 gpus in queue 'full'",
+        f"user 'ada' of tenant 'default' holds 1 {resource} in queue 'full'",
     )
-    assert everybody == (*ways, "user 'ada' of tenant 'other' holds 1 gpus in queue 'full'")
-    assert own == (*ways, "other tenants hold 1 gpus in queue 'full'")
+    assert everybody == (*ways, f"user 'ada' of tenant 'other' holds 1 {resource} in queue 'full'")
+    assert own == (*ways, f"other tenants hold 1 {resource} in queue 'full'")
 
 
 def test_jobs_that_wait_for_nodes_read_who_holds_the_gpus() -> None:

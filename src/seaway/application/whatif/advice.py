@@ -10,7 +10,7 @@ from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.views import Sees
-from seaway.domain.amounts import GPUS, JOBS, MODEL_PREFIX, Amounts, resource_text
+from seaway.domain.amounts import GPUS, JOBS, MODEL_PREFIX, Amounts, amount_of, resource_text
 from seaway.domain.queues import children_of
 from seaway.domain.reasons import Reason
 from seaway.scheduling.queueing.tree import LimitHit, Owner
@@ -66,20 +66,21 @@ def holders(live: ControlState, entry: Entry, hit: LimitHit | None, sees: Sees) 
     Tenants and users are named to those who may see them, and queues that are open to all. With a limit, these are the
     holders of its resource under it; else those of the GPUs that the job could use.
     """
-    found: Counter[tuple[str, str, str]] = Counter()
+    held: Counter[Owner] = Counter()
     resource = hit.resource if hit else GPUS
     products, clusters = live.tree.products(entry.kind.models), entry.job.demand.nodes.clusters
-    for key, attempt in live.attempts.items():
-        job = live.jobs.get(key[0])
-        owner = Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by if job else "")
-        if hit and hit.holder not in live.tree.limits_of(owner):
-            continue
+    for (job_id, _), attempt in live.attempts.items():
         if not hit and clusters and clusters.isdisjoint(attempt.clusters):
             continue
-        amount = 1 if resource == JOBS else attempt.amounts.get(resource, 0)
+        amount = 1 if resource == JOBS else amount_of(attempt.amounts, resource)
         if not hit and entry.kind.models:
             amount = sum(attempt.amounts.get(MODEL_PREFIX + each, 0) for each in products)
-        found[_shown(live, owner, sees)] += amount
+        job = live.jobs.get(job_id)
+        held[Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by if job else "")] += amount
+    found: Counter[tuple[str, str, str]] = Counter()
+    for owner, amount in held.items():
+        if not hit or hit.holder in live.tree.limits_of(owner):
+            found[_shown(live, owner, sees)] += amount
     for (queue, tenant, user), amount in found.most_common(MAX_HOLDERS):
         if not amount:
             return

@@ -254,10 +254,10 @@ class DryRuns:
         with self._controller.lock:
             return self._controller.scheduler.preview(self._submitted_now(spec, user))
 
-    def _usable(self, job: Job, spec: JobSpec, user: str) -> Usable:
+    def _usable(self, job: Job, spec: JobSpec, user: str, raised: LimitHit | None = None) -> Usable:
         """Return the part of the fleet that a job may use. `_stage` sets the copies of the fleet."""
         with self._controller.lock:
-            return usable(self._controller, self._free, self._reserved, job, spec, user)
+            return usable(self._controller, self._free, self._reserved, job, spec, user, raised)
 
     def _remedies(self, usable: Usable, spec: JobSpec, user: str, job: Job, profile: Profile) -> tuple[Remedy, ...]:
         """Return the changes that admit a job that would wait, beside what others hold and within all limits."""
@@ -354,9 +354,9 @@ class DryRuns:
             )
             return f"{placements[0].cluster}/{placements[0].node}" if placements else ""
 
-        def fits_without_limit() -> bool:
+        def fits_without(limit: LimitHit) -> bool:
             _, profile, asked = self._stage(job.spec, job.id)
-            usable = self._usable(asked, job.spec, user)
+            usable = self._usable(asked, job.spec, user, limit)
             return bool(trial_placements(usable.snapshot, usable.job, profile, overdue=True))
 
         with self._controller.lock:
@@ -368,7 +368,7 @@ class DryRuns:
         if entry is None:
             return ()
         with self._copying:
-            limits = [raised] if raised and fits_without_limit() else []
+            limits = [raised] if hit and raised and fits_without(hit) else []
             return (*limits, *queues_with_room(names, entry, place_in), *held)
 
     def text(self, job: JobRecord, sees: Sees = lambda _: True) -> str:

@@ -65,7 +65,15 @@ class Usable:
                     yield Reason(code, **params)
 
 
-def usable(controller: Controller, free: Snapshot, reserved: Snapshot, job: Job, spec: JobSpec, user: str) -> Usable:
+def usable(  # two copies, a job in two forms, its user, and a limit
+    controller: Controller,
+    free: Snapshot,
+    reserved: Snapshot,
+    job: Job,
+    spec: JobSpec,
+    user: str,
+    raised: LimitHit | None = None,
+) -> Usable:
     """Return the part of the fleet that a job may use. The caller holds the lock.
 
     Parameters
@@ -74,6 +82,8 @@ def usable(controller: Controller, free: Snapshot, reserved: Snapshot, job: Job,
         Current copies of the fleet without and with reservations for waiting jobs.
     job
         The job in the scheduler's form; its name is the ID of a waiting job, or another text.
+    raised
+        Limit that counts as raised; None for none.
     """
     live, reservations = controller.live, controller.scheduler.reservations
     past, snapshot, limitations, starts_ns = live.history.runs(spec, user), free, list[Limitation](), list[int | None]()
@@ -96,6 +106,9 @@ def usable(controller: Controller, free: Snapshot, reserved: Snapshot, job: Job,
     exhausted = live.tree.model_hits(owner, requested, job=job.name)
     if entry := live.waiting.get(job.name):
         exhausted = live.waiting.model_hits(entry)
+    if raised:
+        at = raised.holder, raised.resource
+        exhausted = {model: hit for model, hit in exhausted.items() if (hit.holder, hit.resource) != at}
     if exhausted:
         limitations.append(Limitation(LIMITS, snapshot, allowed, [_limit_keeper(exhausted)]))
         allowed = without_models(allowed, exhausted, snapshot)
