@@ -169,7 +169,7 @@ def test_what_is_hidden_sideways_is_found(look: Look, size: tuple[int, int], hin
             f".scroll {{background-attachment: {hint} !important}} .rows {{display: table !important; width: 3000px}}"
         )
         page.add_style_tag(content=style)
-        assert len(hidden_sideways(page)) == 1
+        assert len(hidden_sideways(page)) == page.locator(".scroll .rows").count() > 0
 
 
 @pytest.mark.parametrize(

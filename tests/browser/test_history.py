@@ -42,7 +42,7 @@ def test_charts_show_the_fleet_and_each_queue(
     """Charts and figures fit the screen in both languages; the choice is part of the address."""
     url = str(sampled.client.base_url).rstrip("/")
     token = sampled.client.headers["authorization"].removeprefix("Bearer ")
-    named = {"en": ("Queue", "Hour", "Waiting jobs"), "zh": ("队列", "小时", "等待中的作业")}[language]
+    named = {"en": ("Queue", "Hour", "Waiting tasks"), "zh": ("队列", "小时", "等待中的任务")}[language]
     with looking(browser, url, token, theme=theme, language=language, size=size) as looker:  # type: ignore[arg-type]
         page = looker.open("/history")
         expect(page.locator(".charts .chart svg path[stroke='var(--core)']").first).to_be_attached()

@@ -117,7 +117,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def alert(page: Page, text: str) -> Locator:
     """Return an alert by its text."""
-    return page.locator(".alert", has_text=text)
+    return page.locator('[aria-live="polite"] .alert', has_text=text)
 
 
 LOOKS = [(theme, language, size) for theme, language in (("light", "en"), ("dark", "zh")) for size in (WIDE, NARROW)]

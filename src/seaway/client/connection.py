@@ -17,7 +17,7 @@ import orjson
 from seaway import __version__
 from seaway.client.call import Call
 from seaway.client.config import Target
-from seaway.client.errors import AnswerError
+from seaway.client.errors import AnswerError, UpgradeRequiredError
 from seaway.domain.backoff import backoff
 from seaway.domain.errors import (
     ConflictError,
@@ -101,6 +101,7 @@ PLAIN: dict[int, type[SeawayError]] = {
     HTTPStatus.FORBIDDEN: ForbiddenError,
     HTTPStatus.CONFLICT: ConflictError,
     HTTPStatus.PRECONDITION_FAILED: StaleError,
+    HTTPStatus.UPGRADE_REQUIRED: UpgradeRequiredError,
 }
 """Errors with a message only."""
 

@@ -32,6 +32,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnknownError",
+    "UpgradeRequiredError",
     "WaitedTooLongError",
     "compiles",
 ]
@@ -45,6 +46,10 @@ def compiles(error: SeawayError) -> bool:
 
 class AnswerError(SeawayError):
     """Answer that does not come from a Seaway server."""
+
+
+class UpgradeRequiredError(RejectedError):
+    """Valid request of an operation that needs a web socket."""
 
 
 class WaitedTooLongError(SeawayError, TimeoutError):

@@ -166,12 +166,12 @@ async def forward(
         When the job has no containers.
     """
     from seaway.client.calls.jobs import port_session
-    from seaway.client.errors import AnswerError
+    from seaway.client.errors import UpgradeRequiredError
 
     server = target(context)
     listeners = []
     async with connect_to_follow(context) as client, AsyncExitStack() as open_:
-        with suppress(AnswerError):  # the operation exists, for web sockets only
+        with suppress(UpgradeRequiredError):  # nothing else is wrong
             await client.send(port_session(job, pairs[0][1], replica=replica))
         for local, remote in pairs:
             accept = partial(_accept, server, job, replica, remote)

@@ -27,6 +27,9 @@ export default {
 // Moments in attributes, as the server writes them.
 const MOMENT = /\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/, MOMENTS = new RegExp(MOMENT, "g");
 
+// Moments in texts.
+const STATED = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)? UTC/g;
+
 const two = (number) => String(number).padStart(2, "0");
 const dayOf = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 const clockOf = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
@@ -44,6 +47,14 @@ function both(text) {
   return at.getTimezoneOffset() ? `${FORMS.second(at)} (${utcOf(at)})` : utcOf(at);
 }
 
+// Return a text, such as a reason, with its moments in local time.
+function inLocalTime(text) {
+  return text.replace(STATED, (moment, day, clock, seconds) => {
+    const at = new Date(`${day}T${clock}${seconds ?? ":00"}Z`);
+    return at.getTimezoneOffset() ? FORMS.second(at).slice(0, moment.length - " UTC".length) : moment;
+  });
+}
+
 // Write a moment in local time, with UTC in the tooltip.
 function localise(node) {
   const at = new Date(node.dateTime), form = FORMS[node.dataset.form];
@@ -55,7 +66,7 @@ function localise(node) {
 function described(parent) {
   const times = new Map();
   return [...parent.childNodes].map((node) => {
-    if (node.nodeType !== Node.ELEMENT_NODE) return node.textContent;
+    if (node.nodeType !== Node.ELEMENT_NODE) return ["PRE", "CODE"].includes(parent.nodeName) ? node.textContent : inLocalTime(node.textContent);
     if (node.localName === "time") localise(node);
     for (const name of ["title", "data-tip", "aria-label"]) {
       if (MOMENT.test(node.getAttribute(name) ?? "")) node.setAttribute(name, node.getAttribute(name).replace(MOMENTS, both));
