@@ -165,6 +165,8 @@ def test_operators_reserve_capacity_with_a_form(look: Look, demo: Running) -> No
         dialog.get_by_role("button", name="Save").click()
         expect(row).to_contain_text("of the course")
         keep_screen(page, "reservations")
+        changes = looker.open("/").locator(".fragment-recent")
+        expect(changes).to_contain_text("from 2098-12-31 00:00 to 2099-01-01 00:00")
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
         row.get_by_role("button", name="Remove reservation exam").click()
