@@ -397,7 +397,7 @@ def test_whatif_applies_the_moves_of_its_answer(cli: Cli, job: str) -> None:
     assert (move["job"], move["attempt"]) == (job, 1)
     assert "jobs moved: 1, stopped: 0" in ran.err
     shown = cli("show", job, "-o", "json").body
-    assert shown["message"].startswith(f"moved to {move['to'][0]} by admin")
+    assert shown["message"] == f"moved to {move['to'][0]} by admin; attempt 1 is being removed from {cluster}"
     assert cli("cordon", "-o", "json").body["cordons"][0]["reason"] == "after a what-if question"
     entry = next(each for each in cli("audit", "-o", "json").body["entries"] if each["verb"] == "POST move_jobs")
     assert (entry["target"], entry["status"]) == (f"1 jobs, {cluster}", 200)
