@@ -33,6 +33,7 @@ from seaway.application.jobs import TRIES, SubmitKey, require_changeable, requir
 from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
 from seaway.application.records import JobRecord, Role
 from seaway.application.views import Sees
+from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
@@ -287,7 +288,7 @@ def _page(store: Store, overview: Overview, query: JobQuery, wanted: JobFilter, 
         return page_token(str(wanted.offset + count) if wanted.sort else row.job.id)
 
     def fields(row: _Listed) -> dict[str, Any]:
-        shown = job_fields(row.job, row.counts)
+        shown = {**job_fields(row.job, row.counts), "held_gpus": row.held_milli / WHOLE_DEVICE_MILLI}
         if row.cost and query.gpu_hours:
             shown["gpu_hours"] = round(row.cost.gpu_hours, 3)
         if row.cost and query.cost:
@@ -303,10 +304,11 @@ def _page(store: Store, overview: Overview, query: JobQuery, wanted: JobFilter, 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A job of a list, with the numbers of its stored tasks and, if requested, its cost and expected start."""
+    """A job of a list, with its GPUs, the numbers of its tasks and, if requested, its cost and expected start."""
 
     job: JobRecord
     counts: Mapping[JobState, int] | None
+    held_milli: int
     cost: Cost | None
     starts_ns: int | None
 
@@ -319,8 +321,9 @@ def _listed(
         counts = store.task_counts([row.id for row in rows if row.is_array])
         cost_of = overview.costs.of_jobs([row.id for row in rows]) if priced else {}
         starts = overview.expected_starts(rows) if planned else {}
+        held_of = overview.held_gpus({row.id for row in rows})
         for row in overview.present(rows, sees):
-            yield _Listed(row, counts.get(row.id), cost_of.get(row.id), starts.get(row.id))
+            yield _Listed(row, counts.get(row.id), held_of.get(row.id, 0), cost_of.get(row.id), starts.get(row.id))
 
 
 def _chunks(store: Store, costs: Costs, wanted: JobFilter, limit: int) -> Iterator[list[JobRecord]]:
@@ -362,11 +365,17 @@ async def list_tasks(request: Request, job: JobRef, query: Annotated[TaskQuery, 
     if not found.is_array:
         raise ConflictError(Reason("not_an_array"))
     states, after = frozenset(map(JobState, query.state)), page_after(query.after)
-    fields = partial(job_fields, parameters=caller_of(request).reads_job_content)
+    parameters = caller_of(request).reads_job_content
 
     def page() -> bytes:
         stored = tasks_of(pipeline.plane.store, found, states, after, query.limit)
+        held_of = pipeline.plane.overview.held_gpus({row.id for row in stored})
         rows = list(pipeline.plane.overview.present(stored, caller_of(request).may_see))
+
+        def fields(row: JobRecord) -> dict[str, Any]:
+            held = held_of.get(row.id, 0) / WHOLE_DEVICE_MILLI
+            return {**job_fields(row, parameters=parameters), "held_gpus": held}
+
         return encoded_page("jobs", rows, fields, lambda row, _: page_token(row.id), query.limit)
 
     return Reply(await pipeline.threads.read(page))

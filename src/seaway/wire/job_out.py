@@ -294,6 +294,9 @@ class JobOut(Shown):
     """
     tasks: TasksOut | None = None
     """Tasks of an array; null for other jobs."""
+    held_gpus: float | None = None
+    """GPUs that it holds now. A slice counts as its larger share of cores and memory; only in lists of jobs and tasks.
+    """
     gpu_hours: float | None = None
     """Allocated GPUs times hours, of all attempts until now; only in lists that ask for it."""
     cost: CostOut | None = None

@@ -13,7 +13,8 @@ from seaway.application.fleet.shares import Factor, Share
 from seaway.application.records import JobRecord, ShadowResult
 from seaway.application.views import Reason
 from seaway.domain import reasons
-from seaway.domain.amounts import JOBS, RESOURCES, parse_amounts, written_amounts
+from seaway.domain.amounts import GPUS, JOBS, RESOURCES, parse_amounts, written_amounts
+from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.numbers import whole_number
 from seaway.domain.queues import (
@@ -73,9 +74,10 @@ class QueueUsageOut(Shown):
     """Number of running jobs."""
     longest_wait_s: int
     """Longest wait of the waiting jobs, seconds; 0 if no job waits."""
-    gpus: int
-    """Number of allocated device shares."""
+    gpus: float
+    """GPUs that they hold. A slice counts as its larger share of cores and memory."""
     gpu_milli: int
+    """Reserved GPU cores, thousandths."""
     gpu_memory_mib: int
     cpu_milli: int
     memory_mib: int
@@ -311,6 +313,7 @@ def use_fields(use: QueueUsage) -> dict[str, Any]:
     return fields_of(
         QueueUsageOut,
         use,
+        gpus=use.amounts.get(GPUS, 0) / WHOLE_DEVICE_MILLI,
         longest_wait_s=int(use.longest_wait_s),
     )
 

@@ -713,6 +713,27 @@ async def test_jobs_are_grouped_with_their_gpus_and_cost(rig: Rig) -> None:
         assert (await client.get("/api/v1/job-groups", params={"by": "colour"})).status_code == 422
 
 
+async def test_gpus_are_counted_alike_everywhere(rig: Rig) -> None:
+    """A slice counts as its larger share, a job with all its replicas, an array with its tasks."""
+    rig.step(2)
+    half = {"cpu": 1, "gpus": 1, "gpu_memory": "25%", "gpu_cores": "50%"}
+    sweep = await rig.submit(name="sweep", array="0-2", resources=half)
+    await rig.submit(name="gang", resources={"cpu": 1, "gpus": 1, "gpu_memory": "75%"}, replicas=2, gang=True)
+    await rig.submit(name="whole", resources={"gpus": 2})
+    await rig.submit(name="waits", resources={"gpus": 2}, replicas=4, gang=True)
+    rig.step(8)
+    async with rig.client("user") as client:
+        jobs = (await client.get("/api/v1/jobs")).json()["jobs"]
+        tasks = (await client.get(f"/api/v1/jobs/{sweep['id']}/tasks")).json()["jobs"]
+        (group,) = (await client.get("/api/v1/job-groups", params={"by": "queue"})).json()["groups"]
+        usage = (await client.get("/api/v1/queue-usage")).json()
+    held = {each["name"]: each["held_gpus"] for each in jobs}
+    assert held == {"sweep": 1.5, "gang": 1.5, "whole": 2, "waits": 0}
+    assert [each["held_gpus"] for each in tasks] == [0.5, 0.5, 0.5]
+    (queue,) = usage["queues"]
+    assert queue["used"]["gpus"] == usage["uses"][0]["gpus"] == group["gpus"] == sum(held.values())
+
+
 async def test_a_list_has_expected_starts_if_it_asks_for_them(rig: Rig) -> None:
     """A waiting job has that of the plan, as in the list of waiting jobs; a running one has none."""
     rig.step(2)

@@ -20,14 +20,13 @@ from seaway.web.pages.jobs.columns import (
     DEFAULT_COLUMNS,
     csv_of,
     date_of,
-    held_gpus,
     least_px,
     moment_of,
     time_of,
     waited_s,
 )
 from seaway.web.pages.jobs.list import _Jobs
-from seaway.wire.job_out import CostOut, JobOut, TasksOut
+from seaway.wire.job_out import CostOut, JobOut
 from tests.fakes import records as make
 
 pytestmark = pytest.mark.anyio
@@ -69,8 +68,8 @@ def test_the_usual_columns_fit_a_page_of_1440_pixels() -> None:
     assert least_px(DEFAULT_COLUMNS) <= 1158 < least_px(tuple(COLUMNS))
 
 
-def test_a_job_shows_how_long_it_waited_and_what_it_holds() -> None:
-    """It waits from its submission to its first start. A job that ended before has no wait. Waiting jobs hold none."""
+def test_a_job_shows_how_long_it_waited() -> None:
+    """It waits from its submission to its first start. A job that ended before has no wait."""
     second_ns = 10**9
     job = make.job_record(spec=make.spec("a"), state=JobState.RUNNING, started_ns=make.NOW_NS + 90 * second_ns)
     shown = JobOut.of(job)
@@ -79,10 +78,6 @@ def test_a_job_shows_how_long_it_waited_and_what_it_holds() -> None:
     assert late == (90 * second_ns - (job.submitted_ns - make.NOW_NS)) / second_ns
     ended = shown.model_copy(update={"started_at": None, "ended_at": shown.submitted_at})
     assert waited_s(ended) is None
-    assert held_gpus(shown.model_copy(update={"held_replicas": 3})) == 3 * shown.request.gpus
-    assert held_gpus(shown.model_copy(update={"held_replicas": 0})) == 0
-    tasks = TasksOut(total=9, limit=None, states={"running": 3, "deploying": 1, "pending": 5})
-    assert held_gpus(shown.model_copy(update={"tasks": tasks})) == 4 * shown.request.gpus
 
 
 def test_an_exported_file_has_a_row_for_each_job_and_no_formulas() -> None:

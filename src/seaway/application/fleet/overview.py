@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -282,6 +282,10 @@ class Overview:
     def tenant_totals(self, costs: Mapping[Lane, Cost] = NO_COSTS) -> list[TenantTotals]:
         """Return the sums of tenants with their quotas, as `QueueViews.tenants`."""
         return self._queues.tenants(costs)
+
+    def held_gpus(self, job_ids: Collection[str]) -> dict[str, int]:
+        """Return the GPUs that jobs hold now, thousandths, by ID. Arrays hold those of their tasks."""
+        return self._queues.held_gpus(job_ids)
 
     def queue_usage(self) -> list[QueueUsage]:
         """Return the allocations and waiting jobs, by queue and tenant."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
 from seaway.application.fleet.costs import NO_COST, Cost, Lane
 from seaway.application.records import Attempt, JobRecord
-from seaway.domain.amounts import JOBS, Amounts, add, in_quotas
+from seaway.domain.amounts import GPUS, JOBS, Amounts, add, in_quotas
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota
@@ -38,8 +38,6 @@ class QueueUsage:
         Number of tasks with an allocation.
     longest_wait_s
         Longest wait, seconds since the submit or since the job last ran; 0 if no job waits.
-    gpus
-        Number of allocated device slices.
     gpu_milli, gpu_memory_mib, cpu_milli, memory_mib
         Allocated amounts. `gpu_milli` counts reserved cores.
     amounts
@@ -54,7 +52,6 @@ class QueueUsage:
     running_jobs: int = 0
     holding: int = 0
     longest_wait_s: float = 0.0
-    gpus: int = 0
     gpu_milli: int = 0
     gpu_memory_mib: int = 0
     cpu_milli: int = 0
@@ -208,6 +205,19 @@ class QueueViews:
             sums.used = in_quotas(sums.used, {*sums.quota.guarantee, *sums.quota.limit, *sums.quota.user_limit})
         return [found[key] for key in sorted(found)]
 
+    def held_gpus(self, job_ids: Collection[str]) -> dict[str, int]:
+        """Return the GPUs that jobs hold now, thousandths, by ID. Arrays hold those of their tasks."""
+        with self._controller.lock:
+            live = self._controller.live
+            attempts = list(live.attempts.values())
+        found: defaultdict[str, int] = defaultdict(int)
+        for attempt in attempts if job_ids else ():
+            job = live.jobs.get(attempt.job_id)
+            for each in {attempt.job_id, job.array if job else ""}:
+                if each in job_ids:
+                    found[each] += attempt.amounts.get(GPUS, 0)
+        return dict(found)
+
     def _summed_up(self) -> list[QueueUsage]:
         with self._controller.lock:
             live = self._controller.live
@@ -285,7 +295,6 @@ def _add_held(found: dict[tuple[str, str], QueueUsage], attempts: Iterable[Attem
         use.cpu_milli += request.cpu_milli * len(attempt.holding)
         use.memory_mib += request.memory_mib * len(attempt.holding)
         for placement in attempt.holding:
-            use.gpus += len(placement.slices)
             for taken in placement.slices:
                 use.gpu_milli += taken.core_milli
                 use.gpu_memory_mib += taken.memory_mib

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
-from seaway.domain.job_state import JobState
 from seaway.web.words import clock
 
 if TYPE_CHECKING:
@@ -76,13 +75,6 @@ def waited_s(job: JobOut) -> float | None:
     return (until - datetime.fromisoformat(job.submitted_at)).total_seconds()
 
 
-def held_gpus(job: JobOut) -> int:
-    """Return the number of GPUs, or slices of them, that the replicas of a job or the tasks of an array hold."""
-    states = job.tasks.states if job.tasks else {}
-    tasks = sum(count for state, count in states.items() if JobState(state).placed)
-    return job.request.gpus * (tasks * job.replicas if job.tasks else job.held_replicas)
-
-
 def lasted_s(job: JobOut) -> float | None:
     """Return the seconds since the first start of a job, until its end or until now; None if it never started."""
     if not job.started_at:
@@ -130,6 +122,7 @@ FIELDS = (
     "priority",
     "replicas",
     "held_replicas",
+    "held_gpus",
     "clusters",
     "nodes",
     "submitted_by",

@@ -26,7 +26,6 @@ from seaway.web.pages.jobs.columns import (
     WIDTHS_PX,
     csv_of,
     date_of,
-    held_gpus,
     lasted_s,
     least_px,
     moment_of,
@@ -507,5 +506,4 @@ def _table(
         "picked": picked,
         "lasted": lasted_s,
         "waited": waited_s,
-        "held": held_gpus,
     }
