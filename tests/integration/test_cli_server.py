@@ -280,6 +280,17 @@ def test_a_node_and_a_device_are_described_by_name(cli: Cli, job: str) -> None:
     assert [each["uuid"] for each in cli("get", "device", device, "-o", "json").body["devices"]] == [device]
 
 
+def test_nodes_and_the_map_have_the_filters_of_devices(cli: Cli) -> None:
+    """A UUID, free memory and free cores select the nodes with such a device."""
+    device = cli("fleet", "devices", "-o", "json").body["devices"][0]
+    chosen = [f"{device['cluster']}/{device['node']}"]
+    for command in ("nodes", "map"):
+        assert len(cli("fleet", command, "-o", "name").out.split()) > 1
+        assert cli("fleet", command, "--device", device["uuid"], "-o", "name").out.split() == chosen
+        assert cli("fleet", command, "--free-memory", "9Ti", "-o", "name").out == ""
+        assert cli("fleet", command, "--free-cores", "101%", "-o", "name").out == ""
+
+
 def test_queues_pools_and_tenants_are_set(cli: Cli) -> None:
     """Only the given fields change; the deletion of an object in use names its users."""
     assert cli("pools", "set", "one", "--cluster", "a").out == "pool one: a\n"

@@ -11,7 +11,7 @@ from time import monotonic_ns
 from seaway.client.config import data_folder
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
-from seaway.domain.reasons import Reason, also
+from seaway.domain.tenancy import unknown_name
 from seaway.learning.policies.choice import Learned
 from seaway.learning.policies.file import Level, PolicyFile
 from seaway.learning.policies.library import FolderLibrary, JoinedLibrary, Library, ShippedLibrary
@@ -80,12 +80,7 @@ class Trained:
             return self.joined(self._outlines[name], options, watch)
         if name in BUILT_IN or name in (there := policy_names()):
             return make_policy(name, options)
-        raise RejectedError(
-            also(
-                Reason("unknown_name", kind="policy", name=name),
-                Reason("available", names=(*there, *self._outlines, *trained)),
-            )
-        )
+        raise unknown_name("policy", name, (*there, *self._outlines, *trained), where="")
 
     def learned(self, file: PolicyFile, options: PolicyOptions, watch: Watch | None = None) -> Profile:
         """Create a trained policy; raises as `make`."""

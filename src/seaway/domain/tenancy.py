@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, checked, require_bounds, require_models
@@ -38,11 +39,15 @@ def unknown_name(kind: str, name: str, known: Iterable[str], where: str | None =
     ----------
     kind
         Kind of the object, such as ``queue``.
+    known
+        All names. The nearest ones are listed first. The others keep the order of a sequence, and are sorted otherwise.
     where
         Path of the field; `kind` by default.
     """
-    names = tuple(sorted(known))
-    hint = Reason("available", names=names) if names else Reason("none_visible")
+    names = list(known) if isinstance(known, Sequence) else sorted(known)
+    near = get_close_matches(name, names)
+    listed = (*near, *(each for each in names if each not in near))
+    hint = Reason("available", names=listed) if listed else Reason("none_visible")
     return RejectedError(
         also(Reason("unknown_name", kind=kind, name=name), hint), where=kind if where is None else where
     )

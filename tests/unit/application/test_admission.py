@@ -34,6 +34,10 @@ def test_every_unknown_name_is_reported_together() -> None:
     assert set(problems) == {"tenant", "queue", "template", "gateway", "placement.clusters"}
     assert problems["tenant"] == "unknown tenant 't'; available: default"
     assert problems["placement.clusters"] == "unknown cluster 'nowhere'; available: alpha, beta"
+    assert refused(made, clusters={"betta"})["placement.clusters"] == "unknown cluster 'betta'; available: beta, alpha"
+    assert refused(made, template="deploy")["template"].startswith(
+        "unknown template 'deploy'; available: deployment, job"
+    )
 
 
 def test_queues_of_others_and_closed_ones_take_nothing() -> None:

@@ -135,6 +135,6 @@ def test_nearest_prefers_the_user_link_to_free_resources() -> None:
 
 
 def test_unknown_names_are_rejected_with_the_known_names() -> None:
-    """The error for a misspelt name lists the existing names."""
-    with pytest.raises(RejectedError, match=r"best-fit.*bestfit"):
+    """The error for a misspelt name lists the existing names, the nearest first."""
+    with pytest.raises(RejectedError, match=r"unknown policy 'best-fit'; available: bestfit, .*seaway"):
         make_policy("best-fit")

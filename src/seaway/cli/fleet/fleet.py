@@ -69,6 +69,7 @@ def nodes(
     ] = "",
     cluster: Cluster = "",
     name: Name = "",
+    device: Device = "",
     model: Model = "",
     free_memory: FreeMemory = "",
     free_cores: FreeCores = "",
@@ -76,7 +77,7 @@ def nodes(
     healthy: Healthy = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show nodes with a bar for each device."""
+    """Show nodes with a bar for each device. Filters of devices select nodes that have such a device."""
     from seaway.client.calls.fleet import nodes as call
 
     mib, milli = _free(free_memory, free_cores)
@@ -86,6 +87,7 @@ def nodes(
     wanted = call(
         cluster=cluster,
         name=name,
+        device=device,
         model=model,
         ready=ready,
         healthy=healthy,
@@ -107,7 +109,10 @@ def map_(
     context: typer.Context,
     cluster: Cluster = "",
     name: Name = "",
+    device: Device = "",
     model: Model = "",
+    free_memory: FreeMemory = "",
+    free_cores: FreeCores = "",
     ready: Ready = None,
     healthy: Healthy = None,
     output: OutputOption = Output.TABLE,
@@ -118,8 +123,19 @@ def map_(
     """
     from seaway.client.calls.fleet import fleet_map as call
 
+    mib, milli = _free(free_memory, free_cores)
+    wanted = call(
+        cluster=cluster,
+        name=name,
+        device=device,
+        model=model,
+        ready=ready,
+        healthy=healthy,
+        free_memory_mib=mib,
+        free_core_milli=milli,
+    )
     with connect(context) as client:
-        body = client.body(call(cluster=cluster, name=name, model=model, ready=ready, healthy=healthy))
+        body = client.body(wanted)
     names = (f"{each['cluster']}/{each['name']}" for each in body["nodes"])
     show(output, body, lambda wide: _map(body, wide=wide), lambda: names)
 

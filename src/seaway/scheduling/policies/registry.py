@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.reasons import Reason, also
+from seaway.domain.tenancy import unknown_name
 from seaway.scheduling.engine import Policy
 from seaway.scheduling.entry_points import entry_point_names, load_entry_point
 from seaway.scheduling.framework import Plugin
@@ -288,7 +289,5 @@ def make_policy(name: str, options: PolicyOptions = PolicyOptions()) -> Profile 
         return BUILT_IN[name].make(options)
     factory: PolicyFactory | None = load_entry_point(ENTRY_POINTS, name)
     if factory is None:
-        raise RejectedError(
-            also(Reason("unknown_name", kind="policy", name=name), Reason("available", names=tuple(policy_names())))
-        )
+        raise unknown_name("policy", name, policy_names(), where="")
     return factory(options)

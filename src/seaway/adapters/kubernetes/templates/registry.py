@@ -17,8 +17,9 @@ from seaway.adapters.kubernetes.templates.runtime import forbidden_objects
 from seaway.domain.deployment import ADDRESS, PORT, Deployment
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec, ServiceType
-from seaway.domain.reasons import Reason, also
+from seaway.domain.reasons import Reason
 from seaway.domain.runtime import RestartPolicy
+from seaway.domain.tenancy import unknown_name
 
 
 class KindName(NamedTuple):
@@ -256,12 +257,8 @@ def _unexposable(spec: JobSpec, template: Template, options: TemplateOptions) ->
 
 def _template(spec: JobSpec, templates: Templates) -> Template:
     if spec.template not in templates:
-        raise RejectedError(_unknown(spec.template, templates), where="template")
+        raise unknown_name("template", spec.template, tuple(templates))
     return templates[spec.template]
-
-
-def _unknown(name: str, templates: Templates) -> Reason:
-    return also(Reason("unknown_name", kind="template", name=name), Reason("available", names=tuple(templates)))
 
 
 def _missing(spec: JobSpec, template: Template, options: TemplateOptions) -> Iterator[RejectedError]:
