@@ -292,7 +292,7 @@ def test_every_series_is_the_apis(no_overload: Watched) -> None:
     def differing() -> list[str]:
         data = no_overload.demo.get("/metrics")["data"]
         assert len(data) > 20
-        found = []
+        found: list[str] = []
         for name, series in data.items():
             labels = sorted(series[0].keys() - {"value"})
             for each in series:

@@ -193,7 +193,9 @@ def test_it_asks_on_a_terminal(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "seaway", "init"],
         cwd=tmp_path,
-        env=os.environ | {"SEAWAY_DATA": str(tmp_path / "data"), "KUBECONFIG": "-", "HOME": str(tmp_path)},
+        env=os.environ
+        | {"SEAWAY_DATA": str(tmp_path / "data"), "KUBECONFIG": "-", "HOME": str(tmp_path)}
+        | {"SEAWAY_CACHE": os.environ.get("SEAWAY_CACHE", str(Path.home() / ".cache" / "seaway"))},
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -160,7 +160,8 @@ class MariaDb(Server):
     def _command(self) -> list[str]:
         options = [f"--datadir={self.data}", f"--socket={self.data}/socket", f"--port={self.port}"]
         options += ["--bind-address=127.0.0.1", "--skip-name-resolve", f"--pid-file={self.data}/pid"]
-        return [self._programs["mariadbd"], "--no-defaults", *options, "--innodb-buffer-pool-size=64M"]
+        options += ["--innodb-buffer-pool-size=64M", "--debug-no-sync", "--innodb-flush-method=nosync"]
+        return [self._programs["mariadbd"], "--no-defaults", *options, "--innodb-flush-log-at-trx-commit=2"]
 
     def _ask(self, statement: str) -> list[str]:
         login = ["--no-defaults", f"--socket={self.data}/socket", "--user=root"]
@@ -187,7 +188,7 @@ class PostgreSql(Server):
         self._run([self._programs["initdb"], f"--pgdata={self.data}", *options, "--no-locale"])
 
     def _command(self) -> list[str]:
-        settings = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        settings = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"]
         return [self._programs["postgres"], "-D", str(self.data), "-p", str(self.port), *settings]
 
     def _ask(self, statement: str) -> list[str]:
