@@ -14,7 +14,9 @@ from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, operation, router
 from seaway.api.jobs import JobRef
 from seaway.api.operators import act, named
+from seaway.application.fleet.queues import Place
 from seaway.application.fleet.schedule import Grouping, ScheduleFilter
+from seaway.application.jobs import later_tasks
 from seaway.application.operations import Operations
 from seaway.application.ports.store import MAX_ROWS
 from seaway.application.records import Role
@@ -199,8 +201,14 @@ async def _waiting_page(request: Request, queue: str, tenant: str, after: str, l
     def page() -> dict[str, Any]:
         rows = overview.waiting(queue, tenant)
         shown = rows[first : first + limit]
+        counts = pipeline.plane.store.task_counts([row.job.id for row in shown if row.job.is_array])
+
+        def fields(row: Place) -> dict[str, Any]:
+            of = later_tasks(row.job, 1)[0] if row.job.is_array else row.job
+            return waiting_fields(row, overview.reason(of, sees, remedies=False), counts.get(row.job.id))
+
         return {
-            "jobs": [waiting_fields(row, overview.reason(row.job, sees, remedies=False)) for row in shown],
+            "jobs": list(map(fields, shown)),
             "total": len(rows),
             "next": page_token(str(first + limit)) if first + limit < len(rows) else None,
         }

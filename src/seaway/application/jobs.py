@@ -558,6 +558,19 @@ def _later_task(array: JobRecord, index: int) -> JobRecord:
     return replace(array.task(index), state=state, reason=later_task_reason(array), version=0)
 
 
+def later_tasks(array: JobRecord, limit: int, after: int = 0) -> list[JobRecord]:
+    """Return the next tasks of an array that are not stored yet.
+
+    Parameters
+    ----------
+    after
+        Index from which tasks are returned.
+    """
+    rest = (each[bisect_left(each, after) :] for each in stored_indexes(array.unstarted))
+    indexes, _ = taken([each for each in rest if each], limit)
+    return [_later_task(array, index) for index in indexes]
+
+
 def tasks_of(store: Store, array: JobRecord, states: Set[JobState], after: str, limit: int) -> list[JobRecord]:
     """Return tasks of an array by index, also those that are not stored yet, which are pending or as their array.
 
@@ -571,10 +584,7 @@ def tasks_of(store: Store, array: JobRecord, states: Set[JobState], after: str, 
     found = store.jobs(JobFilter(states=frozenset(states), array=array.id, before=after), limit)
     state = array.state if array.state.final else JobState.PENDING
     if not states or state in states:
-        at = id_distance(array.id, after) if after else 0
-        rest = (each[bisect_left(each, at) :] for each in stored_indexes(array.unstarted))
-        indexes, _ = taken([each for each in rest if each], limit)
-        found += [_later_task(array, index) for index in indexes]
+        found += later_tasks(array, limit, id_distance(array.id, after) if after else 0)
         found.sort(key=lambda job: job.id)
     return found[:limit]
 

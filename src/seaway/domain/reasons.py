@@ -14,7 +14,8 @@ Param: TypeAlias = "str | int | float | tuple[str, ...]"
 Params = Mapping[str, Param]
 """Parameters of a reason. Times are RFC 3339 in UTC, and durations seconds. The values of `state` are states of jobs or
 clusters, those of `kind` and `form` kinds of objects and of values, and those of `role` and `own` roles. Where the text
-has no place for them, `why` follows after a colon, and the reasons in `also` after semicolons.
+has no place for them, `why` follows after a colon, and the reasons in `also` after semicolons. `job_id` beside `job` is
+the ID of a job that may be given by its name; pages link to it.
 """
 
 Marks: TypeAlias = tuple[str, str, str]
@@ -729,7 +730,7 @@ def time_text(seconds: int) -> str:
     return "".join(parts) or "0s"
 
 
-class _Count(int):
+class Count(int):
     """Number with thousands separators, and with a word that is the format."""
 
     def __format__(self, form: str) -> str:
@@ -747,5 +748,5 @@ def _written(name: str, value: Param, said: Callable[[str], str], marks: Marks) 
         form = "%Y-%m-%d %H:%M UTC" if name in _MINUTES else "%Y-%m-%d %H:%M:%S UTC"
         return datetime.fromisoformat(str(value)).strftime(form)
     if isinstance(value, int):
-        return time_text(value) if name.endswith("_s") else _Count(value)
+        return time_text(value) if name.endswith("_s") else Count(value)
     return value

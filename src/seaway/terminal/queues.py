@@ -104,7 +104,7 @@ def _duration(job: Body) -> str:
 
 
 WAITING = (
-    Column("POSITION", lambda job: str(job["position"]), right=True),
+    Column("POSITION", lambda job: str(job["position"] or NONE), right=True),
     Column("JOB", job_name),
     Column("ID", lambda job: job["id"], drop=3),
     Column("TENANT", lambda job: job["tenant"], drop=2),

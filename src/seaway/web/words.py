@@ -22,7 +22,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from seaway.domain.errors import RejectedError, SeawayError
-from seaway.domain.reasons import TEXTS, Marks, Params, Reason, reason_of, text
+from seaway.domain.reasons import TEXTS, Count, Marks, Params, Reason, reason_of, text
 from seaway.web import cookies
 from seaway.wire.message import CodedOut, CodeOut
 
@@ -40,7 +40,18 @@ MARKS: Marks = (Markup("\u3001"), Markup("\uff1a"), Markup("\uff1b"))
 
 def _params(shown: Mapping[str, Any]) -> Params:
     """Return parameters of the API with reasons as in the domain."""
-    return {name: tuple(map(_param, each)) if isinstance(each, list) else _param(each) for name, each in shown.items()}
+    known = {name: tuple(map(_param, each)) if isinstance(each, list) else _param(each) for name, each in shown.items()}
+    if "job_id" in known and not isinstance(known["job"], Markup):
+        known["job"] = Markup('<a href="/jobs/{}">{}</a>').format(known["job_id"], known["job"])
+    return known
+
+
+def _links(shown: Mapping[str, Any]) -> bool:
+    """Report whether parameters of the API, or those of reasons among them, have a link to a job."""
+    if "job_id" in shown:
+        return True
+    values = [each for value in shown.values() for each in (value if isinstance(value, list | tuple) else [value])]
+    return any(_links(each.params) for each in values if isinstance(each, CodedOut | Reason))
 
 
 def _param(shown: Any) -> Any:  # noqa: ANN401  # any parameter
@@ -78,8 +89,10 @@ class Words:
     currency: str = ""
 
     def __call__(self, english: str, /, **parts: object) -> str:
-        """Translate a text, and fill in names in braces."""
+        """Translate a text, and fill in names in braces; ``{n:job}`` is a number with its word, as in reasons."""
         said = self.known.get(english) or english
+        counted = ((name, each) for name, each in parts.items() if isinstance(each, int) and f"{{{name}:" in english)
+        parts |= {name: Count(each) for name, each in counted}
         if any(isinstance(each, Markup) for each in parts.values()):
             said = Markup(said)  # texts of this package; it escapes the other parts
         return said.format(**parts) if parts else said
@@ -92,11 +105,17 @@ class Words:
         return known or Markup('<span lang="{}">{}</span>').format(FIRST, english)
 
     def reason(self, code: str, params: Mapping[str, Any], english: str) -> str:
-        """Translate a reason of the API by its code; as `translated` for one that the catalogue does not have."""
-        template = "" if self.language == FIRST else self.known.get(TEXTS.get(code, ""), "")
-        if not template:
-            return self.translated(english)
-        return text(code, _params(params), Markup(template), self._said, MARKS)
+        """Translate a reason of the API by its code; as `translated` for one that the catalogue does not have.
+
+        Jobs whose IDs it has become links.
+        """
+        if self.language == FIRST:
+            linked = code in TEXTS and _links(params)
+            return text(code, _params(params), Markup(TEXTS[code]), self._said) if linked else english
+        template = self.known.get(TEXTS.get(code, ""), "")
+        return (
+            text(code, _params(params), Markup(template), self._said, MARKS) if template else self.translated(english)
+        )
 
     def coded(self, shown: Explained | CodedOut | None) -> str:
         """Translate a reason, or that of an object with a `reason` and a `message`; empty without one."""

@@ -121,6 +121,8 @@ class ReasonOut(Shown):
     """Ways to start a waiting job without a change of its request: `raise_limit` and `queue_has_room`, both tried.
     Also who holds most of what it waits for: `held_by_user`, and of tenants that you may not see `held_in_queue` and
     `held_by_others`."""
+    sentence: CodedOut | None = None
+    """`message` with the code and the parameters of its text, for translations; `reason` has a code for programs."""
     reason: CodeOut
     """The code is one of: `no_node_fits`; `insufficient_capacity` (not all replicas fit); `deferred` (the
     policy waits for a better placement). `reserved_for_others`: the free devices are reserved for another job.
@@ -243,6 +245,7 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         state=reason.job.state.value,
         placements=[placement_fields(each) for each in reason.placements],
         **code_fields(reason.code, reason.params, reason.message),
+        sentence=coded(reason.message),
         placement_reason=coded(reason.placement_reason),
         end_reason=coded(reason.end_reason),
         advice=list(map(coded, reason.advice)),

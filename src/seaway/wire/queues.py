@@ -16,6 +16,7 @@ from seaway.domain import reasons
 from seaway.domain.amounts import GPUS, JOBS, RESOURCES, parse_amounts, written_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_state import JobState
 from seaway.domain.numbers import whole_number
 from seaway.domain.queues import (
     GROW_COOLDOWN_S,
@@ -45,7 +46,7 @@ from seaway.wire.fields import (
     seconds,
 )
 from seaway.wire.job_out import CostOut, JobOut, cost_fields, job_fields
-from seaway.wire.message import CodedOut, Incoming, Shown, fields_of
+from seaway.wire.message import CodedOut, Incoming, Shown, coded, fields_of
 from seaway.wire.reading import read_value
 from seaway.wire.tenancy import AmountsIn, AmountsOut, versioned
 
@@ -146,7 +147,14 @@ class WaitingOut(JobOut):
     """A waiting job. Its reason is that of the wait on the current fleet, as in `GET /jobs/{job}/explain`."""
 
     position: int
-    """Position among the waiting jobs of the tenant in the queue, from 1."""
+    """Position among the waiting jobs of the tenant in the queue, from 1.
+
+    0 for an array, with the reason of its next task: its other tasks follow when tasks start or end.
+    """
+    later_tasks: int = 0
+    """Number of these tasks of an array; 0 for other jobs."""
+    why: CodedOut | None = None
+    """The reason as lists of jobs show it, in one clause."""
     estimated_start: str | None = None
     """Expected start; null if it is unknown. It depends on the expected durations of jobs."""
     learned_duration: str | None = None
@@ -163,7 +171,7 @@ class WaitingPage(Shown):
 
     jobs: list[WaitingOut]
     total: int
-    """Number of waiting jobs."""
+    """Number of waiting jobs, with arrays."""
     next: str | None
     """Cursor of the next page: send it as `after`; null on the last page."""
 
@@ -351,14 +359,22 @@ def tenant_totals_fields(totals: TenantTotals) -> dict[str, Any]:
     }
 
 
-def waiting_fields(place: Place, reason: Reason) -> dict[str, Any]:
-    """Return the fields of `WaitingOut` for a waiting job."""
+def waiting_fields(place: Place, reason: Reason, counts: Mapping[JobState, int] | None = None) -> dict[str, Any]:
+    """Return the fields of `WaitingOut` for a waiting job.
+
+    Parameters
+    ----------
+    counts
+        Numbers of stored tasks of an array; None for other jobs.
+    """
     reported = reason_fields(reason)
     explained = reported["explanation"] or {"nodes": 0, "filtered": []}
     names = ("reason", "message", "estimated_start", "learned_duration", "learned_runs")
     return {
-        **job_fields(place.job),
+        **job_fields(place.job, counts),
         "position": place.position,
+        "later_tasks": place.job.waiting if place.job.is_array else 0,
+        "why": coded(reason.why or reason.message),
         **{name: reported[name] for name in names},
         "nodes_evaluated": explained["nodes"],
         "filtered": explained["filtered"],

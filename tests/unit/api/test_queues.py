@@ -193,6 +193,23 @@ async def test_waiting_jobs_are_listed_with_their_expected_start(rig: Rig) -> No
     assert any(each["estimated_start"] for each in everything["jobs"])
 
 
+async def test_a_queue_shows_arrays_whose_other_tasks_wait(rig: Rig) -> None:
+    """Tasks that an array does not let into its queue yet are one row, last, with their number and what holds them."""
+    rig.step(2)
+    sweep = await rig.submit(name="sweep", array="0-9%2")
+    rig.step(4)
+    async with rig.client("user") as client:
+        page = (await client.get("/api/v1/queues/default/waiting")).json()
+        (use,) = (await client.get("/api/v1/queue-usage")).json()["queues"]
+        await rig.submit(name="large", replicas=4, gang=True, resources={"cpu": 1, "gpus": 2})
+        rig.step(2)
+        both = (await client.get("/api/v1/queues/default/waiting")).json()
+    (row,) = page["jobs"]
+    assert (row["id"], row["position"], row["later_tasks"], use["waiting"]) == (sweep["id"], 0, 8, 8)
+    assert (row["why"]["code"], row["tasks"]["states"]["pending"]) == ("array_limit", 8)
+    assert ([each["name"] for each in both["jobs"]], both["total"]) == (["large", "sweep"], 2)
+
+
 async def test_learned_durations_are_listed_with_their_runs() -> None:
     """A waiting job with past runs has a learned duration, and the error of an estimate is a metric."""
     rig = make_rig(control=ControlSettings(learn_durations=True))

@@ -101,7 +101,7 @@ class Place:
     Attributes
     ----------
     position
-        Position among the jobs of its tenant in its queue, from 1.
+        Position among the jobs of its tenant in its queue, from 1; 0 for an array, whose next tasks are not stored yet.
     starts_ns
         Expected start by the wall clock; None if it is unknown.
     """
@@ -243,7 +243,7 @@ class QueueViews:
     def waiting(self, queue: str = "", tenant: str = "") -> list[Place]:
         """Return the waiting jobs of a queue and a tenant, or of all, in the order in which they are tried.
 
-        Jobs without a planned start follow those that have one.
+        Jobs without a planned start follow those that have one. Last come arrays with tasks that are not stored yet.
         """
         plan = self._controller.forecast.plan()
         with self._controller.lock:
@@ -254,6 +254,11 @@ class QueueViews:
                 for job in live.jobs.values()
                 if job.state.waits and queue in {"", job.spec.queue} and tenant in {"", job.spec.tenant}
             ]
+            arrays = [
+                Place(0, array)
+                for array in live.arrays.known.values()
+                if array.waiting and queue in {"", array.spec.queue} and tenant in {"", array.spec.tenant}
+            ]
         lanes: defaultdict[tuple[str, str], list[JobRecord]] = defaultdict(list)
         for job in sorted(jobs, key=lambda job: (orders.get(job.id, LAST), job.submitted_ns, job.id)):
             lanes[job.spec.queue, job.spec.tenant].append(job)
@@ -263,7 +268,7 @@ class QueueViews:
                 planned = plan.get(job.id)
                 place = Place(position, job, planned.starts_ns if planned else None)
                 ranked.append((planned.rank if planned else len(plan), position, name, place))
-        return [place for *_, place in sorted(ranked, key=lambda each: each[:3])]
+        return [place for *_, place in sorted(ranked, key=lambda each: each[:3])] + arrays
 
 
 def _one(state: JobState, *, jobs: int, tasks: int) -> QueueUsage:

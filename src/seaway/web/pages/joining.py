@@ -147,7 +147,7 @@ async def ask_to_leave(visit: Visit, name: str, jobs: int) -> None:
     if jobs:
         answer = await visit.ask(service.whatif({"drain": [name]}))
         text += " " + words(
-            "{n} jobs run there. After the grace period they are placed elsewhere: {moved} fit now, and {stopped} "
+            "It runs {n:job}. After the grace period they are placed elsewhere: {moved} fit now, and {stopped} "
             "would wait. To move them first, drain the cluster.",
             n=jobs,
             moved=len(answer.moved),

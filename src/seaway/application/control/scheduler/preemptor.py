@@ -687,7 +687,7 @@ class Preemptor:
         now_ns, winner = self._state.clock.now_ns(), entry.record
         change = Change()
         for loser in losers:
-            change.add(blocked(loser, Reason("place_lost", job=winner.id), ACTOR, now_ns))
+            change.add(blocked(loser, Reason("place_lost", **_named(winner, loser.spec.tenant)), ACTOR, now_ns))
         if not victims:
             return change
         makers, shrinks = self._makers(victims), defaultdict[Candidate, set[int]](set)
@@ -701,16 +701,15 @@ class Preemptor:
         else:
             change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
         for whole, replicas in shrinks.items():
-            label = winner.spec.name if winner.spec.tenant == whole.owner.tenant else winner.id
-            by = Reason("job_of_queue", job=label, queue=entry.queue)
+            by = Reason("job_of_queue", **_named(winner, whole.owner.tenant), queue=entry.queue)
             change.add(self._shrink(whole, replicas, by))
         for each in victims:
             if each.whole:
                 continue
-            by = Reason("job_of_priority", job=winner.id)
+            by = Reason("job_of_priority", **_named(winner, each.owner.tenant))
             if each.owner.queue != entry.queue:
                 code = "job_of_priority_of_queue" if each in lower else "job_of_queue"
-                by = Reason(code, job=winner.id, queue=entry.queue)
+                by = Reason(code, **by.params, queue=entry.queue)
             job, attempt = self._job(each.key), self._attempt(each.key)
             said = Reason("preempted", winner=by)
             change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
@@ -775,12 +774,20 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     return placements
 
 
+def _named(job: JobRecord, tenant: str) -> dict[str, str]:
+    """Return the parameters that name a job in a reason for a tenant; jobs of others have their IDs only."""
+    return {"job": job.spec.name if job.spec.tenant == tenant else job.id, "job_id": job.id}
+
+
 def room_text(makers: Sequence[RoomMaker]) -> str:
     """Return a clause on what jobs do to make room."""
     shrinks, ends = ([each for each in makers if bool(each.replicas) is shrinks] for shrinks in (True, False))
-    clauses = [Reason("victim_shrinks", job=each.label, count=each.replicas) for each in shrinks[:MAX_NAMED]]
+    clauses = [
+        Reason("victim_shrinks", job=each.label, job_id=each.job_id, count=each.replicas)
+        for each in shrinks[:MAX_NAMED]
+    ]
     clauses += [Reason("more_shrink", count=len(shrinks) - MAX_NAMED)] if len(shrinks) > MAX_NAMED else []
-    clauses += [Reason("victim_ends", job=each.label) for each in ends[:MAX_NAMED]]
+    clauses += [Reason("victim_ends", job=each.label, job_id=each.job_id) for each in ends[:MAX_NAMED]]
     clauses += [Reason("more_end", count=len(ends) - MAX_NAMED)] if len(ends) > MAX_NAMED else []
     return both(*clauses)
 

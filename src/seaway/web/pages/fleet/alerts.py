@@ -108,7 +108,7 @@ def _problems(seen: Seen, words: Words) -> Iterator[dict[str, str]]:
     yield from (_past(each, words) for each in others if each.severity == "info")
     for each in seen.clusters:
         if each.orphans:
-            what = words("{cluster} has {n} orphaned workloads", cluster=each.name, n=len(each.orphans))
+            what = words("{cluster} has {n:orphaned workload}", cluster=each.name, n=len(each.orphans))
             yield _alert("note", what, _fleet_of(each.name))
         if each.cordon:
             yield _alert(

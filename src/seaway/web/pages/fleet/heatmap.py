@@ -88,8 +88,7 @@ class HeatMap:
     def _shown(self, of: _Cluster, size: int) -> dict[str, Any]:
         words, locale = self._words, self._words.locale
         state = self._states.get(of.name, "up")
-        nodes, gpus = figures.count(len(of.cells), locale), figures.count(of.gpus, locale)
-        summary = [words("{nodes} nodes, {gpus} GPUs", nodes=nodes, gpus=gpus)]
+        summary = [words("{nodes:node}, {gpus:GPU}", nodes=len(of.cells), gpus=of.gpus)]
         if of.gpus:
             share = figures.share(of.used_milli, of.gpus * 1000)
             summary.append(words("{share} allocated", share=figures.percent(share, locale)))

@@ -262,7 +262,7 @@ def tiles_of(seen: Seen, words: Words) -> Iterator[dict[str, object]]:
 
 
 def _tasks(number: int, words: Words) -> str:
-    return words("1 task") if number == 1 else words("{n} tasks", n=figures.count(number, words.locale))
+    return words("{n:task}", n=number)
 
 
 def _hidden_gpus(number: int, words: Words) -> str:

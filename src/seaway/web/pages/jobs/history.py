@@ -463,7 +463,7 @@ class Manifests(Tab):
         try:
             text = await self.visit.ask(jobs.manifest(self.job.id))
             n = text.count("\n---\n") + 1
-            note = self.words("1 object") if n == 1 else self.words("{n} objects", n=n)
+            note = self.words("{n:object}", n=n)
         except SeawayError as error:
             text, note = "", str(error)
         if not turn.counts():

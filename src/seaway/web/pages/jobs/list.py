@@ -289,13 +289,13 @@ class _Jobs:
                 await self._do_all(lambda job: jobs.update(job, {"priority": wanted}))
 
             field = Field("priority", words("Priority"), value="0", hint=words("Priority; higher goes first."))
-            title = words("Change the priority of {n} jobs", n=number)
+            title = words("Change the priority of {n:job}", n=number)
             Form(words, title, [field], words("Change"), send)
         else:
             calls: dict[str, tuple[str, str, Callable[[str], Call[JobOut]]]] = {
-                "cancel": (words("Cancel {n} jobs?", n=number), words("Cancel jobs"), jobs.cancel),
-                "suspend": (words("Suspend {n} jobs?", n=number), words("Suspend"), jobs.suspend),
-                "resume": (words("Resume {n} jobs?", n=number), words("Resume"), jobs.resume),
+                "cancel": (words("Cancel {n:job}?", n=number), words("Cancel jobs"), jobs.cancel),
+                "suspend": (words("Suspend {n:job}?", n=number), words("Suspend"), jobs.suspend),
+                "resume": (words("Resume {n:job}?", n=number), words("Resume"), jobs.resume),
             }
             title, verb, call = calls[act]
             names = ", ".join([job.name for job in self._picked.values()][:5]) + (" …" if number > 5 else "")
@@ -315,7 +315,7 @@ class _Jobs:
         picked = self._picked
         await asyncio.gather(*map(do, picked.values()))
         self._picked = {job_id: job for job_id, job in picked.items() if job_id in wrong}
-        done = words("{n} of {total} jobs changed.", n=len(picked) - len(wrong), total=len(picked))
+        done = words("{n} of {total:job} changed.", n=len(picked) - len(wrong), total=len(picked))
         notify(done, "\n".join(list(wrong.values())[:5]))
         self._draw()
 

@@ -285,7 +285,7 @@ class Log(Tab):
 
     def _show_omitted(self, count: int, *, exact: bool) -> None:
         words, number = self.words, figures.count(count, self.words.locale)
-        said = words("{n} lines left out", n=number) if exact else words("more than {n} lines left out", n=number)
+        said = words("{n:line} left out", n=count) if exact else words("more than {n} lines left out", n=number)
         self._write(f"… {said} …", 1).classes("log-gap")
 
     def _write(self, text: str, lines: int) -> ui.label:

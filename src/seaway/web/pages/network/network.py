@@ -400,7 +400,7 @@ def _bar(page: _Page, words: Words) -> None:
 def _hint(value: LinkList, words: Words) -> str:
     """Describe the links that the graph does not show."""
     if len(value.links) == value.total:
-        return words("{n} links. Click on a gateway to see its links alone, on a link for its figures.", n=value.total)
+        return words("{n:link}. Click on a gateway to see its links alone, on a link for its figures.", n=value.total)
     return words("The {n} worst of {total} links. Choose a gateway to see all of its links, or look at the matrix.",
                  n=len(value.links), total=value.total)  # fmt: skip
 

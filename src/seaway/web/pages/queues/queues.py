@@ -33,9 +33,6 @@ EVERY_S = 3.0
 MOST = 15
 """Number of jobs on a page."""
 
-PREFIX = "waits: "
-"""Prefix of the reason why a job waits. It is redundant on this page."""
-
 
 class Line:
     """Panel with the waiting jobs of a queue, page by page.
@@ -88,13 +85,12 @@ class Line:
 
 def _line(queue: str, page: WaitingPage, first: int) -> dict[str, object]:
     """Return the variables for a page of waiting jobs that follows the first `first` jobs."""
-    rows = [{"job": each, "why": each.message.removeprefix(PREFIX)} for each in page.jobs]
     return {
         "queue": queue,
-        "jobs": rows,
+        "jobs": page.jobs,
         "total": page.total,
         "first": first,
-        "last": first + len(rows),
+        "last": first + len(page.jobs),
         "more": page.next is not None,
     }
 

@@ -77,9 +77,9 @@ def _groups(answer: WhatIfOut, words: Words) -> Iterator[dict[str, Any]]:
 
 def replay_text(trace: TraceOut, words: Words) -> str:
     """Describe a replay: its jobs, its time and its policy."""
-    jobs, span = figures.count(trace.jobs, words.locale), trace.span
+    jobs, span = trace.jobs, trace.span
     text = words(
-        "{jobs} jobs over {span} on the empty fleet, placed by {policy}", jobs=jobs, span=span, policy=trace.policy
+        "{jobs:job} over {span} on the empty fleet, placed by {policy}", jobs=jobs, span=span, policy=trace.policy
     )
     parts = [text]
     if trace.defaulted:
