@@ -1,4 +1,4 @@
-"""Queues, tenants and pools, and pending jobs."""
+"""Queues, tenants and pools, and waiting jobs."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def test_what_an_address_requests_for_and_is_not_there_is_reported(look: Look) -
     with look("operator") as looker:
         page = looker.open("/queues?queue=zz")
         expect(page.get_by_role("alert").filter(has_text="Queue zz not found")).to_be_visible()
-        expect(page.get_by_text("Select a queue to see its pending jobs.")).to_be_visible()
+        expect(page.get_by_text("Select a queue to see its waiting jobs.")).to_be_visible()
         looker.go(page, "/jobs?state=bogus")
         expect(page.get_by_role("alert").filter(has_text="State bogus not found")).to_be_visible()
         looker.go(page, "/policies?policy=zz")

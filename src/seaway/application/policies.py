@@ -137,9 +137,9 @@ class Policies:
     def says(self, name: str) -> str:
         """Return a one-clause description of a policy or profile, or the reason why it cannot be used."""
         if name in self.profiles:
-            return f"joins {', '.join(each.policy or each.name for each in self.profiles[name].plugins)}"
+            return Reason("joins", policies=tuple(each.policy or each.name for each in self.profiles[name].plugins))
         try:
-            return self.load(name).manifest.says or "a trained policy"
+            return self.load(name).manifest.says or Reason("trained_policy")
         except RejectedError as error:
             return error.message
 

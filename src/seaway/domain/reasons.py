@@ -524,6 +524,8 @@ TEXTS: Mapping[str, str] = {
     "reserved_for_queue": "{what} for queue {queue}, from {begin} to {end}",
     "reserved_for_tenant_in_queue": "{what} for tenant {tenant} in queue {queue}, from {begin} to {end}",
     "reserved_for_no_job": "{what} for maintenance, from {begin} to {end}",
+    "joins": "joins {policies}",
+    "trained_policy": "a trained policy",
     "policy_imported": "policy {name} imported: {algo}, level {level}",
     "policy_signed_again": "policy {name} signed again: {algo}, level {level}",
     "policy_removed": "policy {name} removed",

@@ -39,6 +39,8 @@ class PolicyOut(Shown):
 
     name: str
     description: str
+    sentence: CodedOut | None = None
+    """`description` with the code and the parameters of its text, for translations."""
     queues: list[str]
     """Queues that use the policy."""
     source: str
@@ -127,6 +129,7 @@ def policy_fields(policy: PolicyView, seen: Container[str]) -> dict[str, Any]:
         PolicyOut,
         policy,
         description=policy.says,
+        sentence=coded(policy.says),
         queues=queues,
         warning=coded(policy.warning),
     )

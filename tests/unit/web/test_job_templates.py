@@ -11,9 +11,11 @@ import pytest
 
 from seaway.domain.reasons import Reason
 from seaway.web.fragment import written
+from seaway.web.pages.jobs.gpu_use import uses_of
 from seaway.web.reasons import by_node
 from seaway.web.words import Words, words_of
 from seaway.wire.explanations import DryRunOut, ExplanationOut, ReasonOut
+from seaway.wire.fleet import UsedOut
 from seaway.wire.job_out import (
     AttemptOut,
     EndpointOut,
@@ -23,6 +25,7 @@ from seaway.wire.job_out import (
     ObservedWorkload,
     PlacementOut,
     SliceOut,
+    SliceUseOut,
 )
 from seaway.wire.message import CodedOut, CodeOut, coded, with_message
 
@@ -96,6 +99,42 @@ def test_addresses_say_who_reaches_them(language: str, said: tuple[str, ...]) ->
 def test_cores_of_a_slice_are_a_share_of_its_gpu(language: str, core_milli: int, said: str) -> None:
     """Cores of GPUs are percentages, as on the pages of nodes and in specs."""
     assert said in places(placed(1, core_milli), {}, words_of(language))
+
+
+def test_equal_devices_of_a_replica_are_one_line() -> None:
+    """Eight whole GPUs are a count with their figures, which unfolds to their UUIDs. Unequal ones have a line each."""
+    held = [SliceOut(uuid=f"GPU-{at}", memory_mib=81_920, core_milli=1000) for at in range(8)]
+    other = SliceOut(uuid="GPU-8", memory_mib=40_960, core_milli=1000)
+    place = PlacementOut(replica=0, cluster="a", node="n0", slices=[*held, other])
+    shown = places(placed(1).model_copy(update={"placements": [place]}), {}, Words())
+    (fold,) = re.findall("<details.*?</details>", shown, re.DOTALL)
+    assert "8 × " in fold.partition("</summary>")[0]
+    assert [each in fold for each in ("GPU-0", "GPU-7", "GPU-8")] == [True, True, False]
+    assert shown.count("GPU-8") == 2, "its text and its title"
+
+
+def test_measured_use_has_a_line_for_each_node() -> None:
+    """Cores are a mean over its devices, memory is their sum. A device without a measurement makes both unknown."""
+    used = UsedOut.model_construct(core_milli=200, memory_bytes=28 << 30)
+    slices = [
+        SliceUseOut(
+            replica=at // 2,
+            cluster="a",
+            node=f"n{at // 4}",
+            uuid=f"GPU-{at}",
+            memory_mib=32 << 10,
+            core_milli=1000,
+            used=used,
+        )
+        for at in range(5)
+    ]
+    first, last = uses_of(slices)
+    assert (first.node, first.replicas, first.uuids[-1], last.uuids) == ("n0", "0-1", "GPU-3", ("GPU-4",))
+    assert (first.core_milli, first.core_milli_reserved, first.memory_mib) == (800, 4000, 4 * 28 << 10)
+    shown = written("job_use", Words(), nodes=[first, last], more=0)
+    assert [shown.count(each) for each in ("20 % of 100 %", "112 GiB of 128 GiB", "4 devices")] == [2, 1, 1]
+    unknown = uses_of([slices[0], slices[1].model_copy(update={"used": None})])
+    assert [(each.core_milli, each.memory_mib) for each in unknown] == [(None, None)]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from seaway.domain.dependencies import When
 from seaway.domain.errors import RejectedError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import TEXTS, Reason
+from seaway.learning.policies.library import ShippedLibrary
 from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
@@ -80,6 +81,7 @@ CLAUSES = {
     DELAYS,
     *TEXTS.values(),
     *(form for name, form in vars(units).items() if name.endswith("_FORM")),
+    *(ShippedLibrary().load(name).manifest.says for name in ShippedLibrary().names()),
 }
 """Anything that the API says in a clause that is always the same.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,27 +20,24 @@ from seaway.web.fragment import Fragment
 from seaway.web.job_document import AMOUNT, changed, typed, written
 from seaway.web.latest import Turn
 from seaway.web.link_figures import loss_text
+from seaway.web.pages.jobs.gpu_use import MAX_SLICES, PAST_USE_S, USE_S, Use
 from seaway.web.pages.jobs.tab import BESIDE_S, Tab, WithEvents
-from seaway.web.parts.chart import Line, chart
 from seaway.web.parts.cordon import on_act
 from seaway.web.parts.editor import apply_theme
-from seaway.web.parts.form import confirm, notify, range_toggle
+from seaway.web.parts.form import confirm, notify
 from seaway.web.parts.link_graph import ring_of
 from seaway.web.reasons import by_cluster, remedy_texts, steps
 from seaway.web.visit import Visit
 from seaway.wire.message import CodeOut
 
 if TYPE_CHECKING:
-    from seaway.web.words import Words
     from seaway.wire.explanations import ReasonOut
     from seaway.wire.job_out import (
         AttemptList,
         EndpointOut,
-        GpuUseOut,
         JobOut,
         JobPage,
         PlacementOut,
-        UseSampleOut,
         Workflow,
     )
     from seaway.wire.links import KnownLinkOut
@@ -248,81 +245,6 @@ def topology_of(placements: Sequence[PlacementOut]) -> list[tuple[str, list[tupl
 
 def _lost(link: KnownLinkOut) -> str:
     return loss_text(link.loss_ppm, link.loss_bound_ppm)
-
-
-MAX_SLICES = 16
-"""Maximum number of slices in the table of measured use."""
-
-SPAN_MS = 600_000
-"""Minimum length of the time axis of measured use, in milliseconds."""
-
-USE_S = 5.0
-"""Interval of queries for the measured use of GPUs in the last hour, in seconds."""
-
-PAST_USE_S = 60.0
-"""Interval of queries for that of a longer time, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Used share of what a job has reserved, percent; None if not measured."""
-
-    at_ms: int
-    cores: float | None
-    memory: float | None
-
-
-def shares_of(samples: Sequence[UseSampleOut]) -> list[Share]:
-    """Return the points of a chart of measured use."""
-
-    def percent(part: int | None, whole: int) -> float | None:
-        return None if part is None or not whole else round(100 * part / whole, 1)
-
-    return [
-        Share(
-            int(datetime.fromisoformat(each.at).timestamp() * 1000),
-            percent(each.core_milli, each.core_milli_reserved),
-            percent(each.memory_mib, each.memory_mib_reserved),
-        )
-        for each in samples
-    ]
-
-
-class Use:
-    """Chart of the measured use of a job's GPUs, with a table of its slices; hidden without a measurement."""
-
-    def __init__(self, words: Words, span: UsageSpan, choose: Callable[[Any], Awaitable[None]]) -> None:
-        self._lines = [
-            Line(words("GPU cores"), "var(--core)", "cores", filled=True),
-            Line(words("GPU memory"), "var(--memory)", "memory"),
-        ]
-        with ui.element("section").classes("job-use") as self._section:
-            title = words("GPU use")
-            with ui.element("div").classes("range-head"):
-                ui.html(f"<h2>{title}</h2>", sanitize=False)
-                range_toggle(words, span, choose)
-            ui.label(words("Measured by exporters, in percent of what the job has reserved.")).classes("dim")
-            self._place = ui.element("div").props(f'role=img aria-label="{title}"')
-            self._table = Fragment("job_use", words)
-        self._chart: ui.echart | None = None
-        self._section.set_visibility(False)
-
-    def show(self, use: GpuUseOut) -> None:
-        """Show the use."""
-        shares = shares_of(use.samples)
-        if shares:
-            self._section.set_visibility(True)
-        if self._chart is None:
-            if not shares:
-                return
-            with self._place:  # loads the library of charts, which most jobs do not need
-                self._chart = ui.echart({}, renderer="svg").classes("job-use-chart")
-        self._chart.options.clear()
-        end_ms = shares[-1].at_ms if shares else int(datetime.now(UTC).timestamp() * 1000)
-        begin_ms = min([end_ms - SPAN_MS, *(each.at_ms for each in shares[:1])])
-        self._chart.options.update(chart(shares, self._lines, "%", (begin_ms, end_ms)))
-        self._chart.update()
-        self._table.show(slices=use.slices, more=use.total - len(use.slices))
 
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 168, 46, 56, 14
