@@ -189,3 +189,31 @@ def spilled(page: Page) -> list[str]:
     """
     found: list[str] = page.evaluate(SPILLED)
     return found
+
+
+ENGLISH = r"""() => {
+    const OWN = 'code, pre, script, style, .log, .cm-editor, .xterm, .q-icon';
+    const found = new Set();
+    const check = (text, where) => {
+        if (!/(?:[A-Za-z][a-z']+[ ,;:]+){2,}[A-Za-z][a-z']+/.test(text)) return;
+        found.add(`${where}: ${text.trim().slice(0, 80)}`);
+    };
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const above = walker.currentNode.parentElement;
+        if (!above.closest(OWN)) check(walker.currentNode.data, `${above.localName}.${above.className}`);
+    }
+    for (const each of document.querySelectorAll('[title], [aria-label], [data-tip]')) {
+        for (const name of ['title', 'aria-label', 'data-tip']) {
+            if (each.closest(OWN)) continue;
+            check(each.getAttribute(name) ?? '', `${name} of ${each.localName}.${each.className}`);
+        }
+    }
+    return [...found];
+}"""
+
+
+def english(page: Page) -> list[str]:
+    """Return texts and tooltips of a page with three English words in a row, besides code and logs."""
+    found: list[str] = page.evaluate(ENGLISH)
+    return found

@@ -678,6 +678,7 @@ ERRORS: Mapping[str, str] = {
     "connection_closed_by": "{name} closed the connection",
     "logs_followed": "{cluster} has {most:d} logs followed already",
     "sessions_of_cluster": "{cluster} has {most:d} open sessions",
+    "no_workload": "cluster {cluster!r} has no workload of job {job!r}, attempt {number}",
     "no_pod_for_replica": "workload {workload!r} has no pod for replica {replica:d} in {cluster}",
     "not_a_kubeconfig": "{file} is not a kubeconfig",
     "file_too_large": "{file} is too large for a kubeconfig or a certificate",

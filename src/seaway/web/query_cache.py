@@ -47,6 +47,12 @@ Busy = Callable[[], bool]
 SLOWER = 4.0
 """Minimum interval between queries, as a multiple of a query's duration."""
 
+LARGE_BYTES = 256 << 10
+"""Size of an answer above which queries also wait for its size."""
+
+LARGE_BYTES_PER_S = 50_000
+"""Rate at which large answers are read at most, such as a map of 10,000 nodes every half minute."""
+
 log = logging.getLogger(__name__)
 
 
@@ -200,7 +206,7 @@ class QueryCache:
             self._next_s = time.monotonic() + MAX_REST_S  # limits the delay of others if a query hangs
             took_s = await self._go_round(line)
             self._next_s = time.monotonic() + min(REST * took_s, MAX_REST_S)
-            pause_s = max(line.interval_s, SLOWER * took_s)
+            pause_s = pause_of(line.interval_s, took_s, len(line.content))
         line.task = None
 
     async def _turn(self, line: _Subscription[Any]) -> None:
@@ -250,6 +256,11 @@ class QueryCache:
             if line.failing:
                 line.failing = False
                 _notify_error(line, None)
+
+
+def pause_of(interval_s: float, took_s: float, size: int) -> float:
+    """Return the pause after a query in seconds, given its interval, its duration and the bytes of its answer."""
+    return max(interval_s, SLOWER * took_s, size / LARGE_BYTES_PER_S if size > LARGE_BYTES else 0.0)
 
 
 def _ignore(_: object) -> None:

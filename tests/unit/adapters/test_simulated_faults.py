@@ -149,7 +149,7 @@ def test_copies_are_troubled_by_name(kind: str) -> None:
         (FaultRequest("node"), "say which: node needs NODE"),
         (FaultRequest("node", "x"), "no node 'x'"),
         (FaultRequest("device", "x"), "no device 'x'"),
-        (FaultRequest("copy", "sw-x-1"), "no copy of job 'x', attempt 1"),
+        (FaultRequest("copy", "sw-x-1"), "no workload of job 'x', attempt 1"),
         (FaultRequest("slow", "fast"), "'fast' is not a number of seconds"),
         (FaultRequest("node", "node-0", float("nan")), "nan is not a number of seconds"),
     ],

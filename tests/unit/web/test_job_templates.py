@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason
 from seaway.web.fragment import written
 from seaway.web.pages.jobs.gpu_use import uses_of
@@ -28,6 +29,7 @@ from seaway.wire.job_out import (
     SliceUseOut,
 )
 from seaway.wire.message import CodedOut, CodeOut, coded, with_message
+from tests.fakes import records as make
 
 
 def placed(replicas: int, core_milli: int = 1000) -> AttemptOut:
@@ -99,6 +101,17 @@ def test_addresses_say_who_reaches_them(language: str, said: tuple[str, ...]) ->
 def test_cores_of_a_slice_are_a_share_of_its_gpu(language: str, core_milli: int, said: str) -> None:
     """Cores of GPUs are percentages, as on the pages of nodes and in specs."""
     assert said in places(placed(1, core_milli), {}, words_of(language))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_head_of_a_job_is_announced_as_a_whole(language: str) -> None:
+    """A change of the state is read with the name and the reason, and other facts of the head are not."""
+    job = JobOut.of(make.job_record(spec=make.spec("train"), state=JobState.QUEUED, reason=Reason("no_room")))
+    words = words_of(language)
+    shown = written("job_head", words, job=job, gpus="", cost=None, over=False, gone=False)
+    (live,) = re.findall('<div role="status" aria-atomic="true">(.*?)<dl', shown, re.DOTALL)
+    assert all(each in live for each in ("train", words("queued"), words("no node has room for it now")))
+    assert shown.count('role="status"') == 1
 
 
 def test_equal_devices_of_a_replica_are_one_line() -> None:

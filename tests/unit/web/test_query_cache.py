@@ -12,7 +12,7 @@ import pytest
 from seaway.client.call import Call, Text
 from seaway.domain.errors import SeawayError, UnauthenticatedError, UnavailableError
 from seaway.web.api_client import ApiClient
-from seaway.web.query_cache import Follower, QueryCache
+from seaway.web.query_cache import LARGE_BYTES, Follower, QueryCache, pause_of
 
 EVERY_S = 0.01
 CALL = Call("GET", "/figures", Text())
@@ -367,3 +367,10 @@ def test_what_is_asked_for_again_waits_for_no_turn(monkeypatch: pytest.MonkeyPat
             stop()
 
     asyncio.run(test())
+
+
+def test_large_and_slow_answers_are_asked_less_often() -> None:
+    """An answer keeps its interval, unless it took long or is large; a map of 10,000 nodes is read twice a minute."""
+    assert pause_of(5.0, 0.5, LARGE_BYTES) == 5.0
+    assert pause_of(0.5, 0.5, 1000) == 2.0
+    assert 20 < pause_of(5.0, 0.5, 1_500_000) <= 30

@@ -222,7 +222,7 @@ class ClusterState:
             When it does not exist.
         """
         if key not in self.records:
-            raise RejectedError(f"cluster {self.name!r} has no copy of job {key[0]!r}, attempt {key[1]}")
+            raise RejectedError(Reason("no_workload", cluster=self.name, job=key[0], number=key[1]))
         return self.records[key]
 
     # Nodes and devices
