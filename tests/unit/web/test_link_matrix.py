@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import hypot
+
 import pytest
 
 from seaway.web.fragment import written
 from seaway.web.link_figures import FIGURES
 from seaway.web.pages.network.network import drawn, rows_of
 from seaway.web.parts.link_graph import BOX_HEIGHT, BOX_WIDTH, graph, ring_of, scale_for
+from seaway.web.parts.link_map import LEAST, SIZE, places_of
 from seaway.web.words import Words
-from seaway.wire.fleet import GatewayOut
+from seaway.wire.facts import LocationOut
+from seaway.wire.fleet import ClusterOut, GatewayOut
 from seaway.wire.job_out import RingLinkOut
 from seaway.wire.links import KnownLinkOut, LinkMatrix
 
@@ -114,6 +119,39 @@ def test_names_in_tips_are_escaped_and_the_chosen_gateway_is_in_the_middle() -> 
     series = graph(links, ends, scale_for(links, FIGURES["loss"]), "gw-2", Words())["series"][0]
     assert all("<b>office" not in each["tip"] for each in (*series["links"], *series["data"]))
     assert [(each["x"], each["y"]) for each in series["data"] if each["name"] == "gw-2"] == [(0, 0)]
+
+
+def located(**places: tuple[float, float] | None) -> tuple[dict[str, GatewayOut], list[ClusterOut]]:
+    """Make gateways, each with a cluster at a latitude and longitude, or of a user site."""
+    ends = {
+        name: GatewayOut(name=name, address="", clusters=[f"c-{name}"] if where else [], site="" if where else name)
+        for name, where in places.items()
+    }
+    clusters = [
+        ClusterOut.model_construct(name=f"c-{name}", location=LocationOut(latitude=where[0], longitude=where[1]))
+        for name, where in places.items()
+        if where
+    ]
+    return ends, clusters
+
+
+def test_a_map_places_gateways_by_the_coordinates_of_their_clusters() -> None:
+    """North is up, and east is right, also across the date line. Others are below. The same place has room for two."""
+    ends, clusters = located(berlin=(52.5, 13.4), madrid=(40.4, -3.7), office=None)
+    places = places_of(ends, ends, clusters)
+    (east, north), (west, south), (_, below) = (places[each] for each in ("berlin", "madrid", "office"))
+    assert (east > west, north < south < below) == (True, True)
+    ends, clusters = located(hamburg=(53.55, 9.99), berlin=(52.52, 13.4), barcelona=(41.39, 2.17))
+    places = places_of(ends, ends, clusters)
+    assert sorted(places, key=lambda name: places[name][0]) == ["barcelona", "hamburg", "berlin"]
+    ends, clusters = located(fiji=(-18.0, 178.0), samoa=(-14.0, -172.0))
+    across = places_of(ends, ends, clusters)
+    assert 0 < across["samoa"][0] - across["fiji"][0] <= SIZE
+    ends, clusters = located(a=(52.5, 13.4), b=(52.5, 13.4), c=(52.5, 13.4), d=(40.4, -3.7))
+    near = list(places_of(ends, ends, clusters).values())
+    assert all(hypot(x - to_x, y - to_y) >= LEAST - 1e-6 for (x, y), (to_x, to_y) in combinations(near, 2))
+    ends, clusters = located(office=None)
+    assert places_of(ends, ends, clusters) == {}
 
 
 @pytest.mark.parametrize("count", range(2, 9))

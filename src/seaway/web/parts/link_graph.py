@@ -9,6 +9,7 @@ from math import atan2, cos, degrees, hypot, pi, sin
 from typing import TYPE_CHECKING, Any
 
 from seaway.web.link_figures import FIGURES, Figure, Scale, loss_text, scale_of
+from seaway.web.parts.link_map import Point
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm"
 """Attributes of a link in the API, by quantity."""
 
 NO_STATES: Mapping[str, str] = {}
+
+NO_PLACES: Mapping[str, Point] = {}
 
 PIXELS_PER_LETTER = 7
 """Width of a letter of names, at most on average."""
@@ -63,6 +66,7 @@ def graph(
     centre: str,
     words: Words,
     lost: Mapping[str, str] = NO_STATES,
+    places: Mapping[str, Point] = NO_PLACES,
 ) -> dict[str, Any]:
     """Return the chart of links.
 
@@ -74,6 +78,8 @@ def graph(
         Gateway in the middle; empty for none.
     lost
         States of the clusters behind gateways that do not answer, by gateway.
+    places
+        Places on a map by gateway; empty for a circle.
     """
     names = sorted({name for each in links for name in (each.source, each.target)}, key=lambda name: _side(ends, name))
     around = [name for name in names if name != centre]
@@ -81,6 +87,8 @@ def graph(
     if centre in names:
         nodes.append({**_node(centre, 0, 1, ends, words), "x": 0, "y": 0, "symbolSize": 26})
     for each in nodes:
+        if place := places.get(each["name"]):
+            each |= {"x": place[0], "y": place[1], "symbolSize": 14, "label": {"position": "right"}}
         if state := lost.get(each["name"]):
             each["itemStyle"] = {"color": "var(--paper)", "borderColor": "var(--bad)", "borderWidth": 3}
             each["label"]["formatter"] = f"{each['name']} ({words(state)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -14,14 +14,15 @@ from seaway.domain.units import loss_bound_percent
 from seaway.web.fragment import Fragment, written
 from seaway.web.latest import Latest, Turn
 from seaway.web.link_figures import FIGURES, NONE, Scale, loss_text, milliseconds, rate, scale_of
-from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, NO_STATES, graph, is_dead, scale_for
+from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, NO_PLACES, NO_STATES, graph, is_dead, scale_for
+from seaway.web.parts.link_map import places_of
 from seaway.web.visit import Visit
 from seaway.web.words import Words
 
 if TYPE_CHECKING:
     from nicegui.events import GenericEventArguments
 
-    from seaway.wire.fleet import ClusterList, GatewayOut
+    from seaway.wire.fleet import ClusterList, ClusterOut, GatewayOut
     from seaway.wire.links import KnownLinkOut, LinkList, LinkMatrix
     from seaway.wire.network_views import AgentList
 
@@ -169,7 +170,7 @@ ROWS = 20
 MAX_ROWS = 1000
 """Maximum number of links in an answer of the API."""
 
-VIEWS = ("table", "matrix", "graph")
+VIEWS = ("table", "matrix", "graph", "map")
 
 POINT = """event => {
   const cell = event.target.closest("td"), head = cell?.parentElement.cells[0];
@@ -217,16 +218,14 @@ class _Page:
     ends: dict[str, GatewayOut]
     shown: ui.element
     latest: Latest
-    clusters: Mapping[str, str] = field(default_factory=dict)
-    """States of the clusters."""
+    clusters: Sequence[ClusterOut] = ()
 
     @property
     def lost(self) -> dict[str, str]:
         """States of the clusters behind gateways of which none answers, by gateway."""
+        known = {each.name: each.state for each in self.clusters}
         states = {
-            name: {self.clusters.get(each, "up") for each in end.clusters}
-            for name, end in self.ends.items()
-            if end.clusters
+            name: {known.get(each, "up") for each in end.clusters} for name, end in self.ends.items() if end.clusters
         }
         return {name: min(each) for name, each in states.items() if "up" not in each}
 
@@ -246,7 +245,7 @@ class _Page:
             match self.looked.view:
                 case "matrix":
                     await self._matrix(turn)
-                case "graph":
+                case "graph" | "map":
                     await self._graph(turn)
                 case _:
                     await self._table(turn)
@@ -262,13 +261,18 @@ class _Page:
 
         def callback(value: LinkList) -> None:
             scale = scale_for(value.links, FIGURES[looked.figure])
-            options = graph(value.links, self.ends, scale, looked.gateway, words, self.lost)
+            names = {name for each in value.links for name in (each.source, each.target)}
+            on_map = looked.view == "map"
+            places = places_of(names, self.ends, self.clusters) if on_map else NO_PLACES
+            options = graph(value.links, self.ends, scale, "" if on_map else looked.gateway, words, self.lost, places)
             if options != chart.options:
                 chart.options.clear()
                 chart.options.update(options)
                 chart.update()
             legend.show(classes=scale.classes(), nodes=True)
-            hint.set_text(_hint(value, words))
+            unplaced = words("No cluster of these gateways has coordinates: set its location.") if on_map else ""
+            below = words("North is up. Gateways without coordinates are below.") if on_map else ""
+            hint.set_text(" ".join(filter(None, (_hint(value, words), below if places else unplaced))))
 
         call = network.worst_links(looked.figure, **looked.chosen, limit=most)
         await turn.follow(call, callback, EVERY_S)
@@ -312,7 +316,7 @@ class _Page:
                 ui.navigate.to(link_page(source, target))
             case {"dataType": "node", "name": str(name)}:
                 ui.navigate.to(
-                    f"/network?{urlencode({'view': 'graph', 'gateway': name, 'figure': self.looked.figure})}"
+                    f"/network?{urlencode({'view': self.looked.view, 'gateway': name, 'figure': self.looked.figure})}"
                 )
 
 
@@ -329,7 +333,7 @@ async def build(visit: Visit) -> None:
         _bar(page, words)
 
     def know(value: ClusterList) -> None:
-        page.clusters = {each.name: each.state for each in value.clusters}
+        page.clusters = value.clusters
 
     await visit.follow(fleet.clusters(), know, EVERY_S)
     await page.look()
@@ -365,7 +369,7 @@ def _bar(page: _Page, words: Words) -> None:
         looked.rows = ROWS
         await page.look()
 
-    titles = {"table": words("Table"), "matrix": words("Matrix"), "graph": words("Graph")}
+    titles = {"table": words("Table"), "matrix": words("Matrix"), "graph": words("Graph"), "map": words("Map")}
     with ui.tabs().props(f'dense no-caps aria-label="{words("View of links")}"') as tabs:
         for name, title in titles.items():
             ui.tab(name, title)
