@@ -102,7 +102,7 @@ class Change:
     delete
         Rows to remove, by the key of the given value. Missing rows are ignored.
     differences
-        Changed fields, for the audit entry of the request.
+        Changed fields, where an event names them too; the audit entry of a request compares the records otherwise.
     """
 
     insert: list[Record] = field(default_factory=list)

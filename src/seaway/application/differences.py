@@ -1,21 +1,24 @@
 """Differences between the records of a change and the stored ones, for events and the audit log.
 
-Only records that users set are compared. None of them has a secret: tenants have names of Secrets, not their values.
+Only records that users set are compared. Secrets are not shown: the text of one only says whether it is another.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
+from hashlib import sha256
 from typing import Any
 
 from seaway.application.changes import Change
 from seaway.application.ports.store import Store
-from seaway.application.records import ClusterFacts, Cordon, Difference
+from seaway.application.records import ClusterFacts, Cordon, Difference, NetworkRecord, Token
 from seaway.domain.amounts import figure_text
+from seaway.domain.notifications import Notification
 from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.reservations import AdvanceReservation
@@ -28,13 +31,18 @@ COMPARED: Mapping[type[Any], tuple[str, Callable[[Store], Sequence[Any]]]] = {
     AdvanceReservation: ("reservation", lambda store: store.reservations()),
     ClusterFacts: ("cluster", lambda store: store.cluster_facts()),
     Cordon: ("cordon", lambda store: store.cordons()),
+    Notification: ("notification", lambda store: store.notifications()),
+    Token: ("token", lambda store: store.tokens()),
+    NetworkRecord: ("network", lambda store: [each for each in (store.network(),) if each]),
 }
 """Kind of each compared record, and how to read the stored ones."""
 
 DEFAULTS: Mapping[type[Any], object] = {each: each(DEFAULT) for each in (Queue, Tenant, Pool)}
 """Records with default values, in place of one that does not exist."""
 
-UNCOMPARED = frozenset({"name", "cluster", "node", "actor", "at_ns"})
+UNCOMPARED = frozenset({"name", "cluster", "node", "actor", "at_ns", "id", "digest"}) | {
+    "created_ns", "created_by", "changed_ns",
+}  # fmt: skip
 AMOUNTS = frozenset({"guarantee", "limit", "user_limit", "borrowing_limit", "lending_limit"})
 PRICES = frozenset({"prices", "spot_prices"})
 
@@ -78,20 +86,58 @@ def _compared(kind: str, stored: object, record: object) -> Iterator[Difference]
     before, after = (
         dict(_flat(_content(each or DEFAULTS.get(type(stored or record))), "")) for each in (stored, record)
     )
-    name = ".".join(_key(stored or record))
+    name = _name(stored or record)
     for field in sorted({*before, *after}):
         if before.get(field, "") != after.get(field, ""):
-            yield Difference(kind, name, field, before.get(field, ""), after.get(field, ""))
+            shown = "secret" if field == "sealed" else field
+            yield Difference(kind, name, shown, before.get(field, ""), after.get(field, ""))
 
 
 def _key(record: Any) -> tuple[str, ...]:  # noqa: ANN401  # one of `COMPARED`
-    if isinstance(record, Cordon):
-        return (record.cluster, record.node) if record.node else (record.cluster,)
-    return (record.cluster if isinstance(record, ClusterFacts) else record.name,)
+    match record:
+        case Cordon():
+            return (record.cluster, record.node)
+        case ClusterFacts():
+            return (record.cluster,)
+        case Notification():
+            return (record.tenant, record.name)
+        case Token():
+            return (record.id,)
+        case NetworkRecord():
+            return ()
+        case _:
+            return (record.name,)
+
+
+def _name(record: Any) -> str:  # noqa: ANN401  # one of `COMPARED`
+    return str(record.name) if isinstance(record, Token) else ".".join(filter(None, _key(record)))
 
 
 def _content(record: object) -> object:
-    return record.facts if isinstance(record, ClusterFacts) else record
+    match record:
+        case ClusterFacts():
+            return record.facts
+        case NetworkRecord():
+            return _by_name(json.loads(record.text)) if record.text else {}
+        case Notification():
+            seal = sha256(record.sealed.encode()).hexdigest()[:8] if record.sealed else ""
+            return replace(record, sealed=seal)
+        case _:
+            return record
+
+
+def _by_name(value: Any) -> Any:  # noqa: ANN401  # any part of a document
+    """Return a document with mappings in place of lists of objects, so that their order is no difference."""
+    if isinstance(value, Mapping):
+        return {name: _by_name(item) for name, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        return {_entry_name(at, each): _by_name(each) for at, each in enumerate(value)}
+    return value
+
+
+def _entry_name(at: int, entry: Mapping[str, Any]) -> str:
+    ends = (entry.get("source"), entry.get("target"))
+    return str(entry.get("name") or ("-".join(map(str, ends)) if all(ends) else at))
 
 
 def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
@@ -102,7 +148,7 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
                 yield from _flat(getattr(value, each.name), f"{path}.{each.name}".lstrip("."))
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _flat(_figure(path.rpartition(".")[2], name, item), f"{path}.{name}")
+            yield from _flat(_figure(path.rpartition(".")[2], name, item), f"{path}.{name}".lstrip("."))
     elif text := _text(path, value):
         yield path.removesuffix("_ns"), text[:LONGEST_VALUE]
 

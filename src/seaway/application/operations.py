@@ -75,7 +75,6 @@ class Operations:
             If the cluster or node does not exist.
         """
         cordon, change = self.cordoned(cluster, node, actor, reason, drain=drain)
-        change.differences = differences(change, self._store)
         self._writer.require(change)
         return cordon
 

@@ -506,7 +506,7 @@ class AuditEntry:
     requests
         Number of requests that the entry stands for; more than 1 only for requests without a valid credential.
     changes
-        Fields of queues, tenants, pools, reservations, clusters and cordons that the request changed.
+        Fields that the request changed, of the records that `differences` compares.
     """
 
     at_ns: int

@@ -305,6 +305,41 @@ async def test_entries_have_the_values_before_and_after_of_what_was_changed(rig:
     assert "tenant vision: limit gpus 32 -> 64" in [each["message"] for each in events]
 
 
+async def test_entries_of_tokens_notifications_the_network_and_moves_have_both_values(rig: Rig) -> None:
+    """Digests are left out, and a secret is a fingerprint. The order of gateways is no difference."""
+    network: dict[str, Any] = {"gateways": [{"name": "gw-1", "cluster": "a", "address": "fd00::1", "speed": "1Gbps"}]}
+    hook = {"channel": "webhook", "url": "https://hooks.example/a", "on": ["failed"]}
+    async with rig.client() as client:
+
+        async def changed(verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, tuple[str, str]]:
+            answer = await client.request(verb, f"/api/v1{path}", json=body)
+            assert answer.is_success, answer.text
+            ids.append(str((answer.json() if answer.content else {}).get("id", "")))
+            (entry,) = (await client.get("/api/v1/audit", params={"limit": 1})).json()["entries"]
+            return {
+                f"{each['kind']} {each['name']} {each['field']}": (each["before"], each["after"])
+                for each in entry["changes"]
+            }
+
+        ids: list[str] = []
+        ada = {"name": "ada", "role": "user", "tenant": "default"}
+        assert await changed("POST", "/tokens", ada) == {
+            "token ada role": ("", "user"),
+            "token ada tenant": ("", "default"),
+        }
+        (revoked,) = (await changed("DELETE", f"/tokens/{ids[-1]}")).items()
+        assert (revoked[0], revoked[1][0], revoked[1][1][:2]) == ("token ada revoked", "", "20")
+        assert "network  gateways.gw-1.speed" in await changed("PUT", "/network", network)
+        network["gateways"][0]["speed"] = "10Gbps"
+        assert await changed("PUT", "/network", network) == {"network  gateways.gw-1.speed": ("1Gbps", "10Gbps")}
+        first = await changed("PUT", "/notifications/hook?tenant=default", hook)
+        assert first["notification default.hook on"] == ("", "failed")
+        assert len(first["notification default.hook secret"][1]) == 8
+        again = await changed("PUT", "/notifications/hook?tenant=default", {**hook, "on": ["finished"]})
+        assert again == {"notification default.hook on": ("failed", "finished")}
+        assert await changed("POST", "/moves", {"drain": ["a"]}) == {"cordon a drain": ("", "true")}
+
+
 async def test_entries_are_filtered_and_questions_are_left_out(rig: Rig) -> None:
     """Entries match by caller, text and time; what-if questions only appear when they are asked for."""
     async with rig.client() as client:

@@ -17,6 +17,7 @@ from seaway.api.http.sockets import SOCKET
 from seaway.application.access import Caller
 from seaway.application.audit import AuditLog
 from seaway.application.changes import Change
+from seaway.application.differences import differences
 from seaway.application.records import AuditEntry, PolicyRecord, Role, Token
 from seaway.application.workdirs import PREFIX
 from seaway.application.writer import REQUEST_ENTRY, RequestEntry
@@ -279,7 +280,8 @@ class RequestPipeline:
         if changed is not None and request.scope["method"] in CHANGING:
             entry = RequestEntry(
                 lambda change: replace(
-                    self._entry(request, request.scope[WHO], changed, _created(change)), changes=change.differences
+                    self._entry(request, request.scope[WHO], changed, _created(change)),
+                    changes=change.differences or differences(change, self.plane.store),
                 )
             )
         REQUEST_ENTRY.set(entry)
