@@ -156,3 +156,24 @@ def test_jobs_with_unused_gpus_come_first() -> None:
         samples = [one for one in made.plane.overview.gpu_use(each.job)[1] if one.core_milli is not None][:10]
         used_hours = sum(one.core_milli or 0 for one in samples) * INTERVAL_S / 3600 / 1000
         assert abs(each.held_hours - each.unused_hours - used_hours) < 1e-9
+
+
+def test_unused_gpus_are_known_after_a_restart() -> None:
+    """The stored samples of the last hour count, each for the time since the one before it."""
+    made = measuring()
+    job_id = made.submit(gpus=2)
+    for _ in range(STORED_EVERY):
+        made.clock.advance_s(INTERVAL_S)
+        made.plane.overview.record_gpu_use()
+    (before,) = made.plane.overview.unused_gpus()
+    made.plane.restart()
+    made.plane.settle()
+    made.clock.advance_s(INTERVAL_S)
+    made.plane.overview.record_gpu_use()
+    (found,) = made.plane.overview.unused_gpus()
+    assert found.job.id == job_id
+    stored = made.plane.overview.gpu_use(made.job(job_id))[1][:-1]
+    spans_s = [INTERVAL_S, *(after.at_s - before.at_s for before, after in pairwise(stored))]
+    assert found.held_hours == 2 * sum(min(each, 2 * INTERVAL_S) for each in spans_s) / 3600
+    assert found.held_hours > before.held_hours / 2 > 0
+    assert found.unused_hours > before.unused_hours / 2 > 0

@@ -156,11 +156,12 @@ class GpuUse:
         found = []
         for job_id, rows in samples.items():
             job, known = jobs[job_id], rows[(rows[:, 0] > after_s) & (rows[:, 1] != UNKNOWN)]
-            held_milli = int(known[:, 2].sum())
-            if job is None or not job.state.placed or not held_milli:
+            spans_s = np.clip(np.diff(known[:, 0], prepend=known[:1, 0] - INTERVAL_S), 0, STEP_S)
+            held_milli_s = int(spans_s @ known[:, 2])
+            if job is None or not job.state.placed or not held_milli_s:
                 continue
-            unused_milli = int(np.maximum(known[:, 2] - known[:, 1], 0).sum())
-            held, unused = (INTERVAL_S * each / WHOLE_MILLI / S_PER_H for each in (held_milli, unused_milli))
+            unused_milli_s = int(spans_s @ np.maximum(known[:, 2] - known[:, 1], 0))
+            held, unused = (each / WHOLE_MILLI / S_PER_H for each in (held_milli_s, unused_milli_s))
             found.append(UnusedGpus(job, held, unused))
         return sorted(found, key=lambda each: (-each.unused_hours, each.job.id))
 
@@ -190,8 +191,11 @@ class GpuUse:
     def record(self) -> None:
         """Add a sample of each measured job, and remove those of jobs without a sample for an hour.
 
-        Store the samples of some of the jobs, and of those that are not measured any more.
+        Store the samples of some of the jobs, and of those that are not measured any more. The first run reads the
+        stored samples of the last hour.
         """
+        if not self._run:
+            self._restore()
         by_job: defaultdict[str, list[SliceUse]] = defaultdict(list)
         with self._controller.lock:
             backends = list(self._controller.backends)
@@ -210,6 +214,18 @@ class GpuUse:
             for job_id in [each for each, flat in self._samples.items() if flat[-WIDTH] < first_s]:
                 del self._samples[job_id]
         self._save(found.keys())
+
+    def _restore(self) -> None:
+        """Read the samples of running jobs that an earlier process has stored."""
+        with self._controller.lock:
+            placed = [each.id for each in self._controller.live.jobs.values() if each.state.placed]
+        after_s = self._controller.live.clock.now_ns() // NS_PER_S - S_PER_H
+        for first in range(0, len(placed), STORED_AT_ONCE):
+            for job_id, rows in self._stored(placed[first : first + STORED_AT_ONCE]).items():
+                recent = rows[rows[:, 0] > after_s]
+                if len(recent):
+                    with self._lock:
+                        self._samples.setdefault(job_id, array("I", recent.ravel().tolist()))
 
     def _save(self, measured: Set[str]) -> None:
         self._run += 1

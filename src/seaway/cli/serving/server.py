@@ -57,6 +57,9 @@ SWITCH_S = 0.001
 CURRENCY = "USD"
 """Currency of the prices of the demo's fleet."""
 
+FIRST_USE_S = 5
+"""Delay until the stored samples of GPU use are read after the start."""
+
 FIRST_COSTS_S = 30
 """Delay until the uses of ended attempts are read after the start, so that the first page with costs is fast."""
 
@@ -246,7 +249,7 @@ def _running(settings: Settings, folder: DataFolder, turn: LeaderSession) -> Ite
             *scheduled_tasks(
                 settings.database, store, clock, folder.backups, lambda file: back_up(file, clock.now_ns())
             ),
-            ScheduledTask("gpu_use", INTERVAL_S, plane.overview.record_gpu_use),
+            ScheduledTask("gpu_use", INTERVAL_S, plane.overview.record_gpu_use, FIRST_USE_S),
             *_log_storage(settings.database.stored_logs_mib, folder.path / "logs", plane),
             ScheduledTask("last uses", USE_S, plane.access.store_uses),
             ScheduledTask("workdirs", S_PER_H, workdirs.collect),
