@@ -19,7 +19,7 @@ from tests.missing import skip_or_fail
 from tests.servers.browser import chromium
 from tests.servers.missing import MissingError
 
-expect.set_options(timeout=20_000)  # ms: the speed of pages is measured elsewhere, and test machines are busy
+expect.set_options(timeout=60_000)  # ms: the speed of pages is measured elsewhere, and test machines are busy
 
 Look = Callable[..., AbstractContextManager[Looker]]
 """`looking` at the demo: accepts a role, and the keyword arguments of `looking`."""

@@ -94,7 +94,7 @@ def looking(
         timezone_id=zone,
         reduced_motion="reduce",
     )
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(60_000)
     if token:
         context.add_cookies([{"name": cookies.TOKEN, "value": token, "url": url}])
     looker = Looker(url, context)

@@ -136,7 +136,7 @@ def test_a_drain_shows_its_impact_and_can_be_undone(
         page = looker.open(f"/fleet/cluster-3/{node}")
         page.get_by_role("button", name=drain, exact=True).click()
         dialog = page.get_by_role("dialog")
-        expect(dialog.locator(".impact-rows")).to_contain_text(name, timeout=30_000)
+        expect(dialog.locator(".impact-rows")).to_contain_text(name)
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
         keep_screen(page, f"drain-impact-{theme}-{language}-{size[0]}")

@@ -482,7 +482,7 @@ def test_a_service_is_switched_to_its_standby(
     with look("user", theme=theme, language=language, size=size) as looker:
         page = looker.open(f"/jobs/{job}")
         facts = page.locator(".facts")
-        expect(facts).to_contain_text(re.compile("warm · running" if english else "热备 · 运行中"), timeout=30_000)
+        expect(facts).to_contain_text(re.compile("warm · running" if english else "热备 · 运行中"))
         expect(page.locator(".addresses")).to_contain_text("(standby)" if english else "(备用)")
         keep_screen(page, f"standby-{theme}-{language}-{size[0]}")
         switch = "Switch to standby" if english else "切换到备用副本"

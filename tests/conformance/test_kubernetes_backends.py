@@ -25,7 +25,7 @@ TIMEOUT_S = 0.4
 OPTIONS = ClusterOptions(
     request_timeout_s=1, limits=Limits(unreachable_timeout_s=TIMEOUT_S, unschedulable_timeout_s=0.2, history_size=16)
 )
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 def gpu_node(name: str, cards: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from tests.fakes.kubernetes.kinds import (
     STATEFUL_SETS,
 )
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 OWN = """\
 # a service of numbered replicas, with its settings
 apiVersion: v1

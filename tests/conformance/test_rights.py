@@ -39,7 +39,7 @@ from tests.unit.adapters.kubernetes.templates.sample import deployment, share
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"
 FILES = sorted(MANIFESTS.glob("*.yaml"))
 VERSION = "1.36"
-WAIT_S = 10.0
+WAIT_S = 30.0
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 
 FOR_EVERYBODY = ("/livez", "/version", "/api", "/apis")

@@ -27,7 +27,7 @@ from seaway.bootstrap.policies import warm_up
 from seaway.bootstrap.settings import ServerSettings
 from tests.unit.api.rig import Rig, make_rig
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Served:

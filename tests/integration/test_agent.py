@@ -25,7 +25,7 @@ from tests.missing import skip_or_fail
 
 pytestmark = pytest.mark.slow
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 SHUTDOWN_S = 6
 NETNS = tuple(f"ag{os.getpid() % 10_000}-{end}" for end in "ab")
 PORT = 8627

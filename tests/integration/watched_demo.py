@@ -41,7 +41,7 @@ from seaway.web.mount import mount
 from tests.documented import scraper_role
 from tests.fakes.policies import cluster_policy, node_policy
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 PERIOD_S = 0.5
 MS = 1_000_000
 

@@ -20,7 +20,7 @@ from seaway.domain.errors import UnavailableError
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.memory_store import MemoryStore
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 @pytest.fixture

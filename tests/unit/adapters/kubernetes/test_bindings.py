@@ -16,7 +16,7 @@ from seaway.testing.backends import BackendUnderTest, deploy
 from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish
 from tests.fakes.kubernetes import KarmadaWorld
 
-WAIT_S = 8.0
+WAIT_S = 30.0
 """Time limit, shorter than the wait for a binding."""
 
 PATCHED = "*/resourcebindings/*"

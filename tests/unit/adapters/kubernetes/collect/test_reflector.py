@@ -26,7 +26,7 @@ from tests.fakes.kubernetes.kinds import CONFIG_MAPS, PODS
 
 THINGS = Source("/api/v1/configmaps", Item, "kind=thing")
 QUEUES = Source("/apis/kueue.x-k8s.io/v1beta2/workloads", Item, optional=True)
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 class Listening(Api):

@@ -28,7 +28,7 @@ from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import NODES
 
 T = TypeVar("T", bound=Part)
-WAIT_S = 10.0
+WAIT_S = 30.0
 JOB = "01k9zj5q8e0ab"
 
 

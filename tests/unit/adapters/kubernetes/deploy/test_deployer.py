@@ -24,7 +24,7 @@ from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, NODES, PODS
 from tests.fakes.kubernetes.server import CONTROLLERS
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 WRITES = "/apis/batch/*"
 
 

@@ -24,7 +24,7 @@ from tests.conformance.test_kubernetes_backends import OPTIONS, Under, furnish, 
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.kinds import JOBS, NAMESPACES
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 WRITES = "/apis/batch/*"
 OWN = """\
 apiVersion: batch/v1
