@@ -57,7 +57,7 @@ SETTLE_S = 30.0
 PICTURES = (
     ("overview", "/", "light"),
     ("fleet", "/fleet?cluster=cluster-2", "light"),
-    ("network", "/network", "dark"),
+    ("network", "/network?view=map", "dark"),
     ("job", "/jobs/{job}?tab=why", "light"),
     ("drain", "/fleet?cluster=cluster-2", "light"),
     ("whatif", "/whatif?lose=cluster-2", "light"),

@@ -266,8 +266,13 @@ def figure_text(name: str, amount: int) -> str:
 
 
 def resource_text(name: str, amount: int) -> str:
-    """Format one amount, such as ``16 gpus`` or ``2TB memory``."""
-    return f"{figure_text(name, amount)} {name}"
+    """Return one amount as a reason, such as ``16 gpus``, ``1 gpu`` or ``2TB memory``."""
+    figure = figure_text(name, amount)
+    if name.startswith(MODEL_PREFIX):
+        return Reason("amount_of_model", amount=figure, model=name.removeprefix(MODEL_PREFIX))
+    if figure == "1" and name in (GPUS, JOBS):
+        return Reason(f"one_of_{name}")
+    return Reason(f"amount_{name}", amount=figure)
 
 
 def amounts_text(amounts: Amounts) -> str:

@@ -290,7 +290,7 @@ ERRORS: Mapping[str, str] = {
     "workloads_being_removed": (
         "clusters are still removing workloads of {count:d} jobs of tenant {tenant!r}, like {job}; try again later"
     ),
-    "decided_in_shadow": "it decided {seen:d} of {most:d} jobs in its shadow, {left:d} to go",
+    "decided_in_shadow": "it decided {seen} of {most:job} in its shadow, {left} to go",
     "decided_without_answers": (
         "{what} (for {count:d} more it had no answer, and the fallback decided; they do not count)"
     ),

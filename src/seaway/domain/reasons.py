@@ -148,6 +148,15 @@ TEXTS: Mapping[str, str] = {
         "{holder} holds {held} of its limit of {limit}, with {reserved} reserved for jobs that displaced others, and"
         " this job requests {requested}"
     ),
+    "amount_gpus": "{amount} gpus",
+    "amount_of_model": "{amount} gpus/{model}",
+    "amount_gpu_cores": "{amount} gpu_cores",
+    "amount_gpu_memory": "{amount} gpu_memory",
+    "amount_cpu": "{amount} cpu",
+    "amount_memory": "{amount} memory",
+    "amount_jobs": "{amount} jobs",
+    "one_of_gpus": "1 gpu",
+    "one_of_jobs": "1 job",
     "queue": "queue {queue!r}",
     "tenant_in_pool": "tenant {tenant!r} in pool {pool!r}",
     "user_in_pool": "user {user!r} of tenant {tenant!r} in pool {pool!r}",

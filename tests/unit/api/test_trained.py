@@ -128,7 +128,7 @@ async def test_a_trained_policy_decides_beside_other_plugins(tmp_path: Path) -> 
         assert "plugin 'trained' with policy 'tiny': trained policy 'tiny' not found" in early.text
         rig.plane.policies.import_policy(pack(node_policy()), "ada")
         untried = await client.put(queue, json={"policy": "both"})
-        assert "it decided 0 of 1 jobs in its shadow" in untried.json()["detail"]
+        assert "it decided 0 of 1 job in its shadow" in untried.json()["detail"]
         assert (await client.put(queue, json={"shadow": "both"})).status_code == 200
         assert (await client.delete("/api/v1/policies/tiny")).status_code == 409
         await rig.submit(name="watched")

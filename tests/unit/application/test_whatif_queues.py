@@ -259,7 +259,7 @@ def test_conservative_backfill_delays_no_earlier_job() -> None:
         (
             {"tenants": (("t", {"quotas": {"default": {"guarantee": {"gpus": 1000, "gpus/l4": 2000}}}}),)},
             "tenants.0.quotas.default.guarantee.gpus",
-            "2 gpus of single models, more than its guarantee of 1 gpus",
+            "2 gpus of single models, more than its guarantee of 1 gpu",
         ),
         ({"removed": ("nowhere",)}, "remove_queues.0", "unknown queue 'nowhere'"),
         ({"removed": ("default",)}, "remove_queues.0", "cannot be removed"),
@@ -289,8 +289,8 @@ def test_jobs_of_a_question_can_be_in_a_queue_of_the_question() -> None:
     changes = QueueChanges(queues=(("new", {"limit": {"gpus": 1000}}),))
     answer = what_if(made).ask(Question(changes=changes, jobs=(spec(queue="new"), spec(queue="new"))))
     assert (len(answer.started), len(answer.waiting)) == (1, 1)
-    assert answer.waiting[0].why == "queue 'new' holds 1 of its limit of 1 gpus"
-    with pytest.raises(RejectedError, match="queue 'new' has a limit of 1 gpus") as error:
+    assert answer.waiting[0].why == "queue 'new' holds 1 of its limit of 1 gpu"
+    with pytest.raises(RejectedError, match="queue 'new' has a limit of 1 gpu") as error:
         what_if(made).ask(Question(changes=changes, jobs=(spec(queue="new", gpus=2),)))
     assert error.value.where == "jobs.0.queue"
 

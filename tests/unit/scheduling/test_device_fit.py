@@ -17,7 +17,7 @@ from tests.unit.scheduling.requesting import place, refusals, slices, snapshot_o
 FITS = ""
 MEMORY = "not enough free GPU memory on one device"
 CORES = "not enough free GPU cores on one device"
-TYPE = "GPU type or mode not allowed"
+TYPE = "GPU model or mode not allowed"
 UUID = "GPU excluded by its UUID"
 WHOLE = "GPUs in use"
 SMALL = "too little memory on each GPU"
@@ -296,7 +296,7 @@ def test_another_model_goes_before_the_number_and_the_use_of_devices() -> None:
     """A node without the model is refused for its model, whatever it has too few of or is full with."""
     asked = job(gpus=4, models={"NVIDIA H100"}, gpu_memory_mib=500)
     nodes = node(gpu(model="NVIDIA A10G", memory_mib=100)), node(gpu(model="NVIDIA H100"))
-    assert refusals(snapshot_of(*nodes), asked) == ["GPU type or mode not allowed", "too few GPUs"]
+    assert refusals(snapshot_of(*nodes), asked) == ["GPU model or mode not allowed", "too few GPUs"]
 
 
 def test_same_island_rejects_devices_without_common_nvlinks() -> None:

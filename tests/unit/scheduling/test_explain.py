@@ -399,7 +399,7 @@ def test_what_can_never_be_mended_is_named_first() -> None:
     limits = [Limitation("Reservations", snapshot, asked, keepers)]
     reported = explain(snapshot, limited, PROFILE, limitations=limits, closed=shut)
     assert [(each.reason, each.nodes) for each in reported.refusals] == [
-        ("GPU type or mode not allowed", 2),
+        ("GPU model or mode not allowed", 2),
         ("under maintenance fw until 2026-11-27 14:05 UTC", 1),
         ("reserved for maintenance m from 2026-11-27 14:05 UTC to 2026-11-27 14:05 UTC", 2),
     ]

@@ -163,7 +163,7 @@ class DeviceFit:
         "no GPU",
         "too few GPUs",
         "GPU not healthy or cordoned",
-        "GPU type or mode not allowed",
+        "GPU model or mode not allowed",
         "GPU excluded by its UUID",
         "no slot left on one GPU",
         "GPU in use, but requested exclusively",

@@ -164,8 +164,8 @@ def sorts_before(end: GatewayOut | None, words: Words) -> str:
     if end.standby:
         return words("standby gateway of cluster {clusters}", clusters=", ".join(end.clusters))
     if end.clusters:
-        return words("before cluster {clusters}", clusters=", ".join(end.clusters))
-    return words("before site {site}", site=end.site)
+        return words("gateway of cluster {clusters}", clusters=", ".join(end.clusters))
+    return words("gateway of site {site}", site=end.site)
 
 
 def figures_of(link: KnownLinkOut, words: Words) -> dict[str, str]:

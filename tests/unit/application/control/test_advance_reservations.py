@@ -125,7 +125,7 @@ def test_the_model_goes_before_maintenance_and_reservations() -> None:
     reserve(made, "upgrade", starts_s=100, ends_s=1000, clusters=frozenset({"alpha"}))
     reserve(made, tenant="a", gpus=1, gpu_model="A100", starts_s=2000, ends_s=3000)
     said = [each.reason for each in refusals(made, tenant="b", models=frozenset({"H100"}))]
-    assert said == ["GPU type or mode not allowed"]
+    assert said == ["GPU model or mode not allowed"]
 
 
 def test_gpus_in_use_go_before_the_reservation_that_they_belong_to() -> None:

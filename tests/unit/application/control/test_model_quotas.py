@@ -233,7 +233,7 @@ def test_warnings_about_a_tenant_name_its_pool_and_its_users() -> None:
         Tenant("a", quotas={"default": Quota(limit={"gpus": 1000}, user_limit={"gpus": 1000, "gpus/h999": 1000})})
     )
     assert [each.code for each in found] == ["model_in_quota", "limit_below_held", "limit_below_held"]
-    assert "holds 2 gpus, more than its limit of 1 gpus" in found[1]
+    assert "holds 2 gpus, more than its limit of 1 gpu" in found[1]
     assert [each.params["holder"].code for each in found[1:]] == ["tenant_in_pool", "user_in_pool"]  # type: ignore[union-attr]
 
 

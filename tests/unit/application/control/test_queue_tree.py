@@ -423,7 +423,7 @@ def test_a_reason_names_the_limit_of_the_tenant_before_that_of_a_queue() -> None
     assert made.state(own) == "running"
     assert (reason.code, made.job(waits).reason) == (
         "tenant_quota",
-        "tenant 'a' in pool 'default' holds 1 of its limit of 1 gpus",
+        "tenant 'a' in pool 'default' holds 1 of its limit of 1 gpu",
     )
 
 

@@ -149,7 +149,7 @@ def test_the_number_of_running_jobs_is_limited() -> None:
     assert placed(made, jobs) == 1
     waits = next(job for job in jobs if not made.plane.state(job).placed)
     message = DryRuns(made.plane.controller).reason(made.job(waits), None).message
-    assert message == "waits: queue 'z' holds 1 of its limit of 1 jobs"
+    assert message == "waits: queue 'z' holds 1 of its limit of 1 job"
 
 
 def test_a_job_that_fails_over_counts_once() -> None:
