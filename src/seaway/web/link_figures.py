@@ -46,6 +46,11 @@ def percent(ppm: int | None) -> str:
     return NONE if ppm is None else f"{plain(ppm / PPM_PER_PERCENT)} %"
 
 
+def share(of_usual: int | None) -> str:
+    """Format a share given in percent."""
+    return NONE if of_usual is None else f"{of_usual} %"
+
+
 def loss_text(ppm: int | None, bound_ppm: int | None) -> str:
     """Format a loss; a loss of 0 as its upper bound, if that is known."""
     return f"< {loss_bound_percent(bound_ppm)} %" if bound_ppm and not ppm else percent(ppm)
@@ -109,6 +114,7 @@ FIGURES = {
         Figure("loss", "Loss", "%", PPM_PER_PERCENT, percent, (), (1, 1_000, 10_000, 50_000)),
         Figure("bandwidth", "Bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
         Figure("free", "Free bandwidth", "Mbit/s", 1, rate, _RATES, more_is_better=True),
+        Figure("change", "Against usual", "%", 1, share, (), (110, 130, 160, 200)),
     )
 }
 """Quantities by name. The edges of times start at 0.01 ms, and those of bandwidths at 10 Mbit/s."""

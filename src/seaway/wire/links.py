@@ -64,6 +64,10 @@ class KnownLinkOut(Shown):
     """Reserved bandwidth of the interface at the busier end."""
     free_mbps: int | None
     """Bandwidth that can still be reserved."""
+    usual_latency_ns: int | None = None
+    """Median latency of the last day; null with few samples."""
+    change_percent: int | None = None
+    """Latency in percent of the usual one; null if one of them is unknown."""
     path: str
     """Active path; empty for the route of the underlying network."""
     state: Literal["reported", "measured", "stale", "unknown"]
@@ -199,6 +203,8 @@ class LinkFigure(StrEnum):
     """Capacity of both interfaces, Mbit/s."""
     FREE = "free"
     """Bandwidth that can still be reserved, Mbit/s."""
+    CHANGE = "change"
+    """Latency in percent of the usual one of the link."""
 
 
 MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})
@@ -222,17 +228,21 @@ def figure_of(view: LinkView, figure: LinkFigure) -> int | None:
     link = view.link
     if link is None or not view.counts:
         return None
+    value: int | None
     match figure:
         case LinkFigure.LATENCY:
-            return link.latency_ns
+            value = link.latency_ns
         case LinkFigure.JITTER:
-            return link.jitter_ns if link.reachable else None
+            value = link.jitter_ns if link.reachable else None
         case LinkFigure.LOSS:
-            return link.loss_ppm
+            value = link.loss_ppm
         case LinkFigure.BANDWIDTH:
-            return link.bandwidth_mbps or None
+            value = link.bandwidth_mbps or None
         case LinkFigure.FREE:
-            return view.left_mbps
+            value = view.left_mbps
+        case LinkFigure.CHANGE:
+            value = view.change_percent
+    return value
 
 
 def worst_first(view: LinkView, figure: LinkFigure) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from seaway.application.changes import Change
+from seaway.application.records import LinkSample
 from tests.unit.api.rig import JOB as SMALL
 from tests.unit.api.rig import Rig
 
@@ -78,6 +80,24 @@ async def test_the_worst_links_come_first_and_the_others_are_counted(rig: Rig) -
         assert [(each["source"], each["target"]) for each in found["links"]] == [("site", "gw-b")]
         assert found["total"] == 2
         assert (await client.get("/api/v1/fleet/links", params={"worst": "colour"})).status_code == 422
+
+
+async def test_a_link_has_its_usual_latency_and_the_change_from_it(rig: Rig) -> None:
+    """It is the median of a day of samples, which a fault does not move. Links with few samples have none."""
+    hour_ns, now_ns = 3600 * 10**9, rig.clock.now_ns()
+    latencies = {("site", "gw-b"): [3_000_000] * 9 + [90_000_000] * 3, ("site", "gw-a"): [1_000_000] * 2}
+    samples = [
+        LinkSample(now_ns - (1 + at) * hour_ns + 1, *ends, latency_ns, 0, 0, 0, 0)
+        for ends, values in latencies.items()
+        for at, latency_ns in enumerate(values)
+    ]
+    rig.plane.writer.require(Change(put=[*samples]))
+    async with rig.client("viewer") as client:
+        found = (await client.get("/api/v1/fleet/links", params={"worst": "change"})).json()["links"]
+        matrix = (await client.get("/api/v1/fleet/links/matrix", params={"figure": "change"})).json()
+    usual = [(each["target"], each["usual_latency_ns"], each["change_percent"]) for each in found]
+    assert usual == [("gw-b", 3_000_000, 300), ("gw-a", None, None)]
+    assert matrix["values"][2] == [None, 300, None]
 
 
 async def test_the_matrix_has_a_figure_of_each_link_and_nothing_where_there_is_none(rig: Rig) -> None:

@@ -29,6 +29,7 @@ from seaway.scheduling.plugins import rules_of_fit
 from seaway.scheduling.policies.registry import BUILT_IN
 from seaway.scheduling.policies.volcano import MostFreeCluster
 from seaway.web.fragment import environment
+from seaway.web.link_figures import FIGURES
 from seaway.web.pages.jobs.columns import COLUMNS
 from seaway.web.pages.jobs.job_form import PRESETS
 from seaway.web.words import language_of, words_of
@@ -66,6 +67,7 @@ NAMED = {
     *("template", "metric", "link", "site", "number", "truth value", "date", "plain value"),
     *When,
     *COLUMNS.values(),
+    *(each.title for each in FIGURES.values()),
     *PRESETS,
 } - {"deleted"}
 """Anything that the API says in one word, and pages say as a word of theirs."""

@@ -8,8 +8,8 @@ from seaway.application.network.views import LinkState, LinkView
 from seaway.domain.network import PPM, Link
 from seaway.wire.links import LinkFigure, figure_of, worst_first
 
-FAST = LinkView("a", "b", Link("a", "b", 1_000, 10, 0, 10_000), left_mbps=9_000)
-SLOW = LinkView("a", "c", Link("a", "c", 9_000, 90, 500, 1_000), left_mbps=100)
+FAST = LinkView("a", "b", Link("a", "b", 1_000, 10, 0, 10_000), left_mbps=9_000, usual_latency_ns=1_000)
+SLOW = LinkView("a", "c", Link("a", "c", 9_000, 90, 500, 1_000), left_mbps=100, usual_latency_ns=3_000)
 DEAD = LinkView("a", "d", Link("a", "d", None, 0, PPM, 5_000), left_mbps=5_000)
 NEVER = LinkView("a", "e", None, state=LinkState.UNKNOWN)
 
@@ -23,5 +23,6 @@ def test_what_answers_nothing_is_worst_and_what_no_one_knows_comes_last(figure: 
 
 def test_a_link_that_answers_nothing_has_no_times_and_loses_all() -> None:
     """Its jitter is not 0 but none."""
-    assert [figure_of(DEAD, each) for each in LinkFigure] == [None, None, PPM, 5_000, 5_000]
-    assert [figure_of(NEVER, each) for each in LinkFigure] == [None] * 5
+    assert [figure_of(DEAD, each) for each in LinkFigure] == [None, None, PPM, 5_000, 5_000, None]
+    assert [figure_of(each, LinkFigure.CHANGE) for each in (FAST, SLOW)] == [100, 300]
+    assert [figure_of(NEVER, each) for each in LinkFigure] == [None] * 6

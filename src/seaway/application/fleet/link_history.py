@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import median_low
+from threading import Lock
 
+from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import LinkSample
+from seaway.domain.errors import UnavailableError
+from seaway.domain.network import Ends
 
 NS = 1_000_000_000
 
@@ -47,6 +54,46 @@ class LinkStep:
     loss_ppm: Spread
     bandwidth_mbps: Spread | None
     used_mbps: Spread | None
+
+
+USUAL_H = 24
+"""Hours of samples in the usual latency of a link."""
+
+MIN_SAMPLES = 3
+"""Minimum number of samples for a usual latency."""
+
+USUAL_CACHE_NS = 600 * NS
+"""Lifetime of usual latencies, nanoseconds."""
+
+
+class UsualLatencies:
+    """Usual latencies of links: the median of samples of the last day, up to a thousand of each hour. Thread-safe.
+
+    The median ignores a fault of some hours, and samples survive restarts.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock, self._lock = store, clock, Lock()
+        self._made_ns, self._known = -USUAL_CACHE_NS, dict[Ends, int]()
+
+    def known(self) -> Mapping[Ends, int]:
+        """Return the usual latency of each link, nanoseconds, without links with few samples."""
+        with self._lock:
+            now_ns = self._clock.monotonic_ns()
+            if now_ns - self._made_ns >= USUAL_CACHE_NS:
+                self._made_ns = now_ns
+                with suppress(UnavailableError):
+                    self._known = self._read()
+            return self._known
+
+    def _read(self) -> dict[Ends, int]:
+        found: defaultdict[Ends, list[int]] = defaultdict(list)
+        for hours in range(1, USUAL_H + 1):
+            from_ns = self._clock.now_ns() - hours * 3600 * NS
+            for each in self._store.link_samples("", "", from_ns, MAX_ROWS):
+                if each.latency_ns is not None and each.at_ns < from_ns + 3600 * NS:
+                    found[each.source, each.target].append(each.latency_ns)
+        return {ends: median_low(values) for ends, values in found.items() if len(values) >= MIN_SAMPLES}
 
 
 def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) -> list[LinkStep]:

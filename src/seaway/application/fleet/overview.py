@@ -15,6 +15,7 @@ from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.costs import Cost, Costs, Lane
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UnusedGpus, UseSample
+from seaway.application.fleet.link_history import UsualLatencies
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import NO_COSTS, Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
@@ -127,8 +128,9 @@ class Log:
         return lines if times else [each.partition(" ")[2] for each in lines]
 
 
-def _with_room(view: LinkView, room: tuple[int, int] | None) -> LinkView:
-    """Add the reserved and the available bandwidth to a link with a known bandwidth."""
+def _with_room(view: LinkView, room: tuple[int, int] | None, usual_ns: int | None) -> LinkView:
+    """Add the usual latency, and the reserved and the available bandwidth to a link with a known bandwidth."""
+    view = replace(view, usual_latency_ns=usual_ns) if usual_ns else view
     if room is None or view.link is None or not view.link.bandwidth_mbps:
         return view
     return replace(view, reserved_mbps=room[0], left_mbps=room[1])
@@ -164,6 +166,7 @@ class Overview:
         self._gpu_use = GpuUse(controller, store, writer)
         self.costs = Costs(controller, store)
         self._queues = QueueViews(controller)
+        self._usual = UsualLatencies(store, controller.live.clock)
         self._shares = Shares(controller)
         self._tries = DryRuns(controller)
         self._rules = WaitingRules(controller, self._tries)
@@ -232,7 +235,12 @@ class Overview:
         views = [*map(reported, of_clusters), *measured]
         with self._controller.lock:
             rooms = fleet.rooms(wanted)
-        return [_with_room(each, rooms.get((each.source, each.target))) for each in views]
+        usual = self._usual.known()
+        return [
+            _with_room(each, rooms.get(ends), usual.get(ends))
+            for each in views
+            for ends in ((each.source, each.target),)
+        ]
 
     def agents_last_seen_s(self) -> dict[str, float]:
         """Return the seconds since the last report of the agent of each configured gateway."""

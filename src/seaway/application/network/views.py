@@ -55,6 +55,8 @@ class LinkView:
     loss_bound_ppm
         Upper bound of a loss of 0, because the window has too few probes to see a smaller one. None if the loss was
         measured, or if the number of probes is unknown.
+    usual_latency_ns
+        Median latency of the last day; None with few samples.
     """
 
     source: str
@@ -69,11 +71,18 @@ class LinkView:
     reserved_mbps: int = 0
     left_mbps: int | None = None
     loss_bound_ppm: int | None = None
+    usual_latency_ns: int | None = None
 
     @property
     def counts(self) -> bool:
         """True if the link has valid figures."""
         return self.state is not LinkState.UNKNOWN and self.link is not None
+
+    @property
+    def change_percent(self) -> int | None:
+        """Latency in percent of the usual one; None if one of them is unknown."""
+        latency_ns = self.link.latency_ns if self.link and self.counts else None
+        return None if latency_ns is None or not self.usual_latency_ns else 100 * latency_ns // self.usual_latency_ns
 
     @property
     def latest(self) -> Figures | None:

@@ -73,7 +73,8 @@ def worst_links(
     Parameters
     ----------
     figure
-        latency, jitter, loss, bandwidth, or free: bandwidth that can still be reserved.
+        latency, jitter, loss, bandwidth, free: bandwidth that can still be reserved, or change: latency in percent of
+        the usual one.
     limit
         Limit of links; None for all.
     """

@@ -24,7 +24,7 @@ MAX_OF_ONE = 240
 """Maximum number of links of a selected gateway. Among a hundred gateways, one has 198."""
 
 ATTRIBUTES = {"latency": "latency_ns", "jitter": "jitter_ns", "loss": "loss_ppm", "bandwidth": "bandwidth_mbps",
-              "free": "free_mbps"}  # fmt: skip
+              "free": "free_mbps", "change": "change_percent"}  # fmt: skip
 """Attributes of a link in the API, by quantity."""
 
 NO_STATES: Mapping[str, str] = {}

@@ -418,6 +418,7 @@ def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
         "state": link.state,
         "dead": dead,
         "latency": milliseconds(link.latency_ns),
+        "usual": link.usual_latency_ns and milliseconds(link.usual_latency_ns),
         "jitter": NONE if dead else milliseconds(link.jitter_ns),
         "loss": loss_text(link.loss_ppm, link.loss_bound_ppm),
         "bandwidth": rate(link.bandwidth_mbps or None),
