@@ -247,7 +247,10 @@ def test_broken_text_does_not_stop_the_rest(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_row_is_set_aside_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A damaged row of a job, a queue or a notification is left out of all lists, and the log names it once."""
+    """A damaged row of a job or a queue is left out of all lists, and the log names it once.
+
+    It is named until it is repaired or removed.
+    """
     url = f"sqlite:///{tmp_path}/store.sqlite3"
     store = open_store(url)
     store.lead("test")
@@ -257,16 +260,21 @@ def test_an_unreadable_row_is_set_aside_by_name(tmp_path: Path, caplog: pytest.L
     with engines.write.begin() as connection:
         connection.exec_driver_sql("UPDATE job_specs SET spec = '{' WHERE job_id = (SELECT min(job_id) FROM job_specs)")
         connection.exec_driver_sql("UPDATE queues SET guarantee = '[' WHERE name = 'batch'")
-    engines.dispose()
     for _ in range(2):
         assert {job.id for job in store.jobs(JobFilter(), 10)} == {job.id for job in jobs[1:]}
         assert [job.id for job in store.live_jobs()] == [job.id for job in jobs[1:]]
         assert "batch" not in {queue.name for queue in store.queues()}
     assert [text for text in caplog.messages if "the table queues with name 'batch'" in text]
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
-    job, queue = store.unreadable()
-    assert job.startswith("jobs with id ")
-    assert queue == "queues with name 'batch'"
+    named = f"jobs with id '{jobs[0].id}' ({jobs[0].spec.name})"
+    assert store.unreadable() == store.unreadable() == [named, "queues with name 'batch'"]
+    with engines.write.begin() as connection:
+        connection.exec_driver_sql("UPDATE queues SET guarantee = '{}' WHERE name = 'batch'")
+    assert store.unreadable() == [named]
+    with engines.write.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM jobs WHERE id = (SELECT min(job_id) FROM job_specs)")
+    engines.dispose()
+    assert store.unreadable() == []
     store.close()
 
 

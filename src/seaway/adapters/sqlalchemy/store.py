@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Select, Table, and_, func, literal, or_, select, tuple_
@@ -92,7 +93,7 @@ from seaway.application.records import (
     WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
-from seaway.domain.errors import InvariantError, RejectedError
+from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue
@@ -109,6 +110,12 @@ USES_AT_ONCE = 10_000
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RejectedError, InvariantError)
 """Errors of the decoder of a damaged row."""
 
+LOOKED_AT = 20
+"""Number of damaged rows that are looked at again at a time."""
+
+JOB_KEYS = {"jobs": ("id",), "attempts": ("job_id",)}
+"""Columns with the number of a job, whose ID is its text, by table."""
+
 log = logging.getLogger(__name__)
 
 
@@ -124,7 +131,7 @@ class SqlStore:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._writer = Writer(engines.write)
-        self._set_aside: set[str] = set()
+        self._set_aside: dict[str, Callable[[], bool]] = {}  # a check whether it is still damaged, by place
 
     def __repr__(self) -> str:
         return f"SqlStore({self._engines.read.url.render_as_string(hide_password=True)!r})"
@@ -413,7 +420,16 @@ class SqlStore:
         return self._read(_plain(SavedFilter), wanted)
 
     def unreadable(self) -> list[str]:
-        """Return tables and keys of damaged rows that were found since the start. They are left out of lists."""
+        """Return tables and keys of damaged rows. They are left out of lists.
+
+        Those that were repaired or removed are forgotten: each call looks at `LOOKED_AT` rows again.
+        """
+        with suppress(UnavailableError):
+            for place, damaged in [*self._set_aside.items()][:LOOKED_AT]:
+                still = damaged()
+                self._set_aside.pop(place, None)
+                if still:
+                    self._set_aside[place] = damaged  # last, so that the next call looks at others
         return sorted(self._set_aside.copy())
 
     def acknowledgements(self) -> list[Acknowledgement]:
@@ -589,15 +605,22 @@ class SqlStore:
             try:
                 yield read(row)
             except UNREADABLE as error:
-                column = question.selected_columns[0]
-                place = f"{column.table.name} with {column.name} {row[0]!r}"
+                place, column = _place(question, row), question.selected_columns[0]
                 if place not in self._set_aside:
-                    self._set_aside.add(place)
+                    self._set_aside[place] = partial(self._is_damaged, read, question.where(column == row[0]))
                     log.error(
                         "the row of the table %s cannot be read, and is set aside: %s; restore a backup or remove it",
                         place,
                         " ".join(str(error).split())[:300],
                     )
+
+    def _is_damaged(self, read: Callable[[Sequence[Any]], object], question: Question) -> bool:
+        try:
+            for row in self._rows(question):
+                read(row)
+        except UNREADABLE:
+            return True
+        return False
 
     def _stream(
         self, read: Callable[[Sequence[Any]], Kind], question: Question, table: Table, order: list[str]
@@ -617,6 +640,15 @@ class SqlStore:
 
 _LIVE = select(*job_queries.JOB_WITH_SPEC).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == job_queries.SPEC_ID)
 _JOBS = select(*JOBS.columns, JOB_SPECS.c.spec).join_from(JOBS, JOB_SPECS, JOB_SPECS.c.job_id == job_queries.SPEC_ID)
+
+
+def _place(question: Question, row: Sequence[Any]) -> str:
+    """Return the table and the key of a row, with the ID and the name of a job."""
+    column = question.selected_columns[0]
+    key = ids.encode(row[0]) if column.name in JOB_KEYS.get(column.table.name, ()) else row[0]
+    values = dict(zip(question.selected_columns.keys(), row, strict=False))
+    name = values.get("name", key)
+    return f"{column.table.name} with {column.name} {key!r}{f' ({name})' if name != key else ''}"
 
 
 def _after(columns: Sequence[Any], last: tuple[Any, ...]) -> Any:  # noqa: ANN401  # SQLAlchemy's own

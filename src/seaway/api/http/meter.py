@@ -239,7 +239,7 @@ def _of_the_store(store: StoreFigures) -> Iterator[Metric]:
         int(bool(store.trouble)),
     )
     yield GaugeMetricFamily(
-        "seaway_unreadable_rows", "Damaged rows of the database, which are left out, since the start.", store.unreadable
+        "seaway_unreadable_rows", "Damaged rows of the database, which are left out.", store.unreadable
     )
 
 

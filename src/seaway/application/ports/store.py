@@ -386,7 +386,10 @@ class Store(Protocol):
         """Return the saved filters of a user, or all, by owner and name."""
 
     def unreadable(self) -> list[str]:
-        """Return tables and keys of damaged rows that were found since the start. They are left out of lists."""
+        """Return tables and keys of damaged rows, with the names of jobs. They are left out of lists.
+
+        Rows that were repaired or removed are forgotten, some at each call.
+        """
 
     def acknowledgements(self) -> list[Acknowledgement]:
         """Return the acknowledgements of alerts that have not cleared."""
