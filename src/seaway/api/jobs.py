@@ -22,8 +22,10 @@ from seaway.api.http.replies import (
     job_reply,
     json_reply,
     nothing,
+    shown_tag,
     tag,
     tags_in,
+    version_tag,
 )
 from seaway.api.http.routes import IF_MATCH, IF_NONE_MATCH, MESSAGES, Handler, Header, operation, router
 from seaway.application.fleet.costs import Cost, Costs
@@ -498,9 +500,8 @@ async def get_job(request: Request, job: JobRef) -> Response:
     reply = partial(job_reply, found, content=caller_of(request).reads_job_content)
     if found.spec.standby:  # what it shows of the standby can change without a new version
         return reply(standby=await pipeline.threads.read(pipeline.plane.overview.standby_of, found))
-    lasts = not (found.state.waits or found.spec.elastic)  # its reason cannot change without a new version
-    if lasts and is_known(request, found):
-        return Response(status_code=304, headers={"etag": tag(found)})
+    if is_known(request, found) and not (found.is_array and found.state.waits):  # its tasks change meanwhile
+        return Response(status_code=304, headers={"etag": shown_tag(found)})
     if found.is_array:
         return reply(counts=await pipeline_of(request).threads.read(_counts, request, found))
     if not (found.state.placed and (found.spec.ports or found.spec.restarts)):
@@ -643,7 +644,7 @@ def required_version(request: Request, job: JobRecord) -> int | None:
     header = request.headers.get("if-match")
     if header is None or (tags := tags_in(header)) == ["*"]:
         return None
-    if tag(job) not in tags:
+    if tag(job) not in map(version_tag, tags):
         raise StaleError(Reason("changed_tag", version=job.version, tag=tag(job)))
     return job.version
 

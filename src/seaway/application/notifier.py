@@ -84,6 +84,8 @@ class Notifier:
     ----------
     waits
         Returns those waiting jobs for which a function is true, with the begin of their wait by the wall clock.
+    reason
+        Returns the present reason of a waiting job.
     retry_for_s
         Seconds after which an undelivered message is a dead letter.
     public_url
@@ -100,11 +102,12 @@ class Notifier:
         vault: Vault,
         random: Random,
         *,
+        reason: Callable[[JobRecord], str],
         retry_for_s: float = 86_400,
         public_url: str = "",
     ) -> None:
         self._store, self._writer, self._clock, self._random = store, writer, clock, random
-        self._waits, self._channels, self._vault = waits, channels, vault
+        self._waits, self._reason, self._channels, self._vault = waits, reason, channels, vault
         self._retry_for_ns = int(retry_for_s * NS_PER_S)
         self._public_url = public_url
         self._known = {(row.tenant, row.name): row for row in store.notifications()}
@@ -322,7 +325,7 @@ class Notifier:
             for row, on in self._receivers(job):
                 limit_ns = since_ns + row.wait_limit_s * NS_PER_S
                 if Occasion.WAITS_TOO_LONG in on and state.waits_ns < limit_ns <= until_ns:
-                    said = f"job {job.spec.name} has waited for {_time_text(row.wait_limit_s)}", job.reason
+                    said = f"job {job.spec.name} has waited for {_time_text(row.wait_limit_s)}", self._reason(job)
                     found.append(self._message(row, job, Occasion.WAITS_TOO_LONG, said, limit_ns, job.state.value))
         after = replace(state, waits_ns=until_ns)
         if found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,6 +161,13 @@ def waiting_jobs(controller: Controller, wanted: Callable[[JobRecord], bool]) ->
     return [(each, each.submitted_ns) for each in filter(wanted, arrays)] + waiting
 
 
+def present_reason(controller: Controller, job: JobRecord) -> str:
+    """Return why a job waits now, which may be stored some seconds later."""
+    with controller.lock:
+        queued = controller.live.arrays.first_queued(job.id) if job.is_array else job
+        return controller.scheduler.reasons.of(queued).stored if queued else job.reason
+
+
 def make_notifications(  # noqa: PLR0913, PLR0917  # wiring
     settings: NotificationSettings,
     store: Store,
@@ -207,6 +215,7 @@ def make_notifications(  # noqa: PLR0913, PLR0917  # wiring
         channels,
         vault,
         random,
+        reason=partial(present_reason, controller),
         retry_for_s=settings.retry_for_h * S_PER_H,
         public_url=public_url.rstrip("/"),
     )

@@ -61,6 +61,7 @@ class World:
     clock: VirtualClock = field(default_factory=VirtualClock)
     channels: FakeChannels = field(default_factory=FakeChannels)
     waits: list[tuple[JobRecord, int]] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     starts: int = 0
     mail_obstacle: str = ""
     writer: Writer = field(init=False)
@@ -78,7 +79,9 @@ class World:
         self.writer = Writer(self.store)
         vault = AesVault(bytes(32))
         to = self.channels
-        self.notifier = Notifier(self.store, self.writer, self.clock, self.waiting, to, vault, Random(self.starts))
+        self.notifier = Notifier(
+            self.store, self.writer, self.clock, self.waiting, to, vault, Random(self.starts), reason=self.reason
+        )
         self.cases = Notifications(
             self.store, self.writer, self.clock, self.notifier, to, vault, lambda _: self.mail_obstacle
         )
@@ -87,6 +90,10 @@ class World:
     def waiting(self, wanted: Callable[[JobRecord], bool]) -> list[tuple[JobRecord, int]]:
         """Return the waiting jobs."""
         return [each for each in self.waits if wanted(each[0])]
+
+    def reason(self, job: JobRecord) -> str:
+        """Return the present reason of a job."""
+        return self.reasons.get(job.id, job.reason)
 
     def add(self, name: str = "ops", tenant: str = "default", **fields: Any) -> Notification:  # noqa: ANN401
         """Store a notification by webhook."""
@@ -276,13 +283,18 @@ def test_tasks_and_standbys_send_nothing() -> None:
 
 
 def test_a_wait_is_reported_once_when_it_exceeds_the_limit() -> None:
-    """Neither another search nor a restart reports it again, and a stop of the server hides none."""
+    """Neither another search nor a restart reports it again, and a stop of the server hides none.
+
+    The message has the present reason, which may not be stored yet.
+    """
     world = World()
     world.add(on=(Occasion.WAITS_TOO_LONG,), wait_limit_s=HOUR_S)
     job = world.submit()
     world.waits = [(job, world.clock.now_ns())]
+    world.reasons = {job.id: "every node is cordoned"}
     assert world.after(HOUR_S - 60) == []
     assert len(world.after(120)) == 1
+    assert "every node is cordoned" in str(world.channels.sent[-1])
     world.restart()
     assert len(world.after(HOUR_S)) == 1
     late = world.submit()

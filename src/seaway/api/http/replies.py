@@ -180,6 +180,19 @@ def tag(job: JobRecord) -> str:
     return f'"{job.id}.{job.version}"'
 
 
+def shown_tag(job: JobRecord) -> str:
+    """Return the entity tag of a job as it is shown: of its version, and of a reason that changes without a new one."""
+    if not (job.state.waits or job.spec.elastic):
+        return tag(job)
+    return f'{tag(job)[:-1]}.{zlib.crc32(job.reason.encode()):x}"'
+
+
+def version_tag(shown: str) -> str:
+    """Return the entity tag of the version in that of a shown job."""
+    parts = shown.strip('"').split(".")
+    return f'"{".".join(parts[:2])}"'
+
+
 def job_reply(
     job: JobRecord,
     status: int = 200,
@@ -196,7 +209,7 @@ def job_reply(
         fields["endpoints"] = _endpoints(standby.serving, job)
         more = {"clusters": list(standby.clusters), "state": standby.state, **with_message(standby.reason)}
         fields["standby"] |= {**more, "endpoints": _endpoints(standby.workloads, job)}
-    return json_reply(fields, status, {"etag": tag(job), **(headers or {})})
+    return json_reply(fields, status, {"etag": shown_tag(job), **(headers or {})})
 
 
 def _endpoints(workloads: Iterable[Workload], job: JobRecord) -> list[dict[str, Any]]:
@@ -209,9 +222,9 @@ def tags_in(header: str) -> list[str]:
 
 
 def is_known(request: Request, job: JobRecord) -> bool:
-    """Report whether the client has this version of a job."""
+    """Report whether the client has this version of a job, with its present reason."""
     header = request.headers.get("if-none-match")
-    return header is not None and ("*" in (tags := tags_in(header)) or tag(job) in tags)
+    return header is not None and ("*" in (tags := tags_in(header)) or shown_tag(job) in tags)
 
 
 LEVEL = 1
