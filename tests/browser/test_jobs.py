@@ -442,7 +442,7 @@ def test_pages_of_jobs_can_be_read_by_everybody(
 def test_the_measured_use_of_a_job_is_a_chart(
     look: Look, demo: Running, theme: str, language: str, size: tuple[int, int]
 ) -> None:
-    """It is the share of what the job has reserved, with the use of each slice. A job without GPUs has none."""
+    """It is the share of what the job has reserved, with the use on each node. A job without GPUs has none."""
     request = {"gpus": 2, "gpu_memory": "8GB", "gpu_cores": "30%"}
     job = demo.submit(name=named("measured"), resources=request, run=SERVES)
     other = demo.submit(name=named("unmeasured"), resources={"gpus": 0}, run=SERVES)
@@ -451,9 +451,11 @@ def test_the_measured_use_of_a_job_is_a_chart(
     with look("viewer", theme=theme, language=language, size=size) as looker:
         page = looker.open(f"/jobs/{job}")
         expect(page.locator(".job-use-chart svg")).to_be_visible()
-        slices = page.locator(".fragment-job-use tbody tr")
-        expect(slices).to_have_count(2)
-        expect(slices.first).to_contain_text("30 %")
+        nodes = page.locator(".fragment-job-use tbody tr")
+        expect(nodes).to_have_count(1)
+        expect(nodes).to_contain_text("30 %")
+        nodes.locator("summary").click()
+        expect(nodes.locator("details .slice")).to_have_count(2)
         page.locator(".job-use .q-btn-toggle button").nth(2).click()
         page.wait_for_url("**use=week*")
         expect(page.locator(".job-use-chart svg")).to_be_visible()
