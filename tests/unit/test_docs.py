@@ -43,7 +43,8 @@ def test_named_modules_exist(page: Path) -> None:
 @cache
 def _modules() -> frozenset[str]:
     """Return the names of all modules, with each number of folders before them."""
-    parts = [path.relative_to(ROOT).parts for top in SOURCES for path in (ROOT / top).rglob("*.py")]
+    modules = [*ROOT.glob("*.py"), *(path for top in SOURCES for path in (ROOT / top).rglob("*.py"))]
+    parts = [path.relative_to(ROOT).parts for path in modules]
     return frozenset("/".join(each[first:]) for each in parts for first in range(len(each)))
 
 

@@ -14,8 +14,12 @@ from tools.release.readiness import git
 PACKAGE = "src/seaway/"
 BESIDE_SOURCE = {
     *(".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "constraints.txt", "pyproject.toml"),
+    "hatch_build.py",
 }
 """Files of the source archive outside the package; hatchling adds .gitignore and PKG-INFO."""
+
+DASHBOARDS = "seaway/dashboards/"
+"""Folder of the wheel with dashboards, which the build writes with the package `dashboards` of the source archive."""
 
 
 def build(root: Path, folder: Path) -> tuple[Path, Path]:
@@ -60,9 +64,11 @@ def wheel_problems(names: Iterable[str], package: set[str]) -> list[str]:
     names = set(names)
     inside = {each for each in names if each.startswith("seaway/")}
     outside = {each for each in names - inside if ".dist-info/" not in each}
+    dashboards = {each for each in inside if each.startswith(DASHBOARDS) and each.endswith(".json")}
     return [
         *_each("is outside seaway/", outside),
-        *_each("is not in the repository", inside - package),
+        *_each("is not in the repository", inside - package - dashboards),
+        *([] if dashboards else [f"{DASHBOARDS} is missing"]),
         *_each("is missing", package - inside),
         *_each("is a test", filter(is_test, inside)),
     ]
@@ -72,7 +78,7 @@ def source_problems(names: Iterable[str], package: set[str]) -> list[str]:
     """List what is wrong with the files of a source archive, whose names begin with its own folder."""
     names = {each.partition("/")[2] for each in names}
     inside = {each.removeprefix("src/") for each in names if each.startswith(PACKAGE)}
-    outside = {each for each in names if not each.startswith(PACKAGE)} - BESIDE_SOURCE
+    outside = {each for each in names if not each.startswith((PACKAGE, "dashboards/"))} - BESIDE_SOURCE
     return [
         *_each("is neither in src/seaway/ nor expected beside it", outside),
         *_each("is not in the repository", inside - package),

@@ -95,6 +95,7 @@ COMMANDS = (
     Command("drain", "", "fleet.cordons", group="cluster"),
     Command("orphans", "", "fleet.orphans", "app", group="cluster"),
     Command("metrics", "", "fleet.fleet", group="cluster"),
+    Command("dashboards", "", "serving.dashboards", group="cluster"),
     Command("links", "", "fleet.links", "app", group="network"),
     Command("gateways", "", "fleet.links", group="network"),
     Command("gateway", "", "admin.gateway", "app", group="network"),

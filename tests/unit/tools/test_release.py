@@ -99,12 +99,14 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
 
 
 def test_a_wheel_has_the_package_and_nothing_else() -> None:
-    """Files outside seaway/, unknown, missing and test files are reported."""
-    assert wheel_problems([*PACKAGE, INFO], PACKAGE) == []
-    assert wheel_problems([*PACKAGE, INFO, "tests/a.py"], PACKAGE) == ["tests/a.py is outside seaway/"]
-    assert wheel_problems(["seaway/__init__.py"], PACKAGE) == ["seaway/cli/main.py is missing"]
-    assert wheel_problems([*PACKAGE, "seaway/x.log"], PACKAGE) == ["seaway/x.log is not in the repository"]
-    tests = {*PACKAGE, "seaway/cli/test_main.py", "seaway/tests/fakes.py", "seaway/conftest.py"}
+    """Files outside seaway/, unknown, missing and test files are reported. The build adds dashboards."""
+    made = "seaway/dashboards/Seaway/fleet.json"
+    assert wheel_problems([*PACKAGE, made, INFO], PACKAGE) == []
+    assert wheel_problems([*PACKAGE, INFO], PACKAGE) == ["seaway/dashboards/ is missing"]
+    assert wheel_problems([*PACKAGE, made, INFO, "tests/a.py"], PACKAGE) == ["tests/a.py is outside seaway/"]
+    assert wheel_problems(["seaway/__init__.py", made], PACKAGE) == ["seaway/cli/main.py is missing"]
+    assert wheel_problems([*PACKAGE, made, "seaway/x.log"], PACKAGE) == ["seaway/x.log is not in the repository"]
+    tests = {*PACKAGE, made, "seaway/cli/test_main.py", "seaway/tests/fakes.py", "seaway/conftest.py"}
     assert [each.partition(" ")[2] for each in wheel_problems(tests, tests)] == ["is a test"] * 3
 
 
