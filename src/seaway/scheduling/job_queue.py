@@ -23,10 +23,13 @@ class JobQueue:
         Snapshot for which the jobs' demands are checked and encoded.
     jobs
         Initial jobs.
+    first
+        Sequence number of the first job, which seeds random choices.
     """
 
-    def __init__(self, snapshot: Snapshot, jobs: Iterable[Job] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, jobs: Iterable[Job] = (), first: int = 0) -> None:
         self._snapshot = snapshot
+        self._first = first
         self.jobs: list[Job] = []
         self._rows = np.zeros((0, JOB_ROWS), np.int64)
         self.extend(jobs)
@@ -42,7 +45,7 @@ class JobQueue:
         joining = list(jobs)
         if not joining:
             return
-        first = len(self.jobs)
+        first = self._first + len(self.jobs)
         lines = [
             (self._snapshot.demands.index(job.demand), job.replicas, job.gang, first + at, *self._placement_flags(job))
             for at, job in enumerate(joining)

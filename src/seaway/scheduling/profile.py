@@ -17,6 +17,7 @@ from seaway.scheduling.framework import (
     PreBind,
     PreFilter,
     PreScore,
+    QueueSort,
     Reserve,
     Score,
 )
@@ -103,6 +104,12 @@ class Profile:
                 each.plugin for each in self.plugins if isinstance(each.plugin, point)
             )
         return found
+
+    @property
+    def draws(self) -> bool:
+        """True if a plugin makes random choices, or sorts jobs, so that a decision depends on those made with it."""
+        sorts = self.at(QueueSort)  # type: ignore[type-abstract]
+        return bool(sorts) or any(getattr(each.plugin, "draws", False) for each in self.plugins)
 
     @property
     def binds(self) -> bool:

@@ -17,7 +17,7 @@ from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
 from seaway.application.control.scaling import Scaler
 from seaway.application.control.scheduler.forecast import Forecast
-from seaway.application.control.scheduler.scheduler import ProfileFactory, Scheduler
+from seaway.application.control.scheduler.scheduler import Decision, ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.slo import SloMonitor
 from seaway.application.control.stages import Stage
@@ -66,7 +66,7 @@ MAX_REST_S = 0.5
 """Maximum pause after a part of a cycle, seconds."""
 
 BATCHES = 8
-"""Number of batches that one cycle decides. Other threads can acquire the lock between two batches."""
+"""Number of batches with starts after which a long cycle ends. Other threads can acquire the lock between two."""
 
 LONGEST_NS = 150_000_000
 """Nanoseconds after which a cycle ends at a batch in which no job fits. The next cycle continues with the others."""
@@ -342,32 +342,29 @@ class Controller:
         self.steering.steer(choices)
 
     def _schedule(self) -> bool:
-        happened, until_ns = False, self._clock.monotonic_ns() + LONGEST_NS
-        self.scheduler.begin()
+        """Decide about all waiting jobs, unless that takes long; then jobs that did not fit displace others.
+
+        Changes of others are applied before and afterwards, so that the size of batches has no effect on decisions.
+        """
+        until_ns, batches = self._clock.monotonic_ns() + LONGEST_NS, 0
+        with self._yielding_to_submits(), self.lock:
+            self.scheduler.begin()
         if self.scheduler.needs_plan():
             self.scheduler.use_plan(self.forecast.plan())
-        for _ in range(BATCHES):
+        changes: list[Change] = []
+        while True:
             with self._yielding_to_submits(), self.lock:
                 decisions = self.scheduler.next()
                 idle = self.live.waiting.idle
             if decisions:
-                bound, refused = self.scheduler.bind(decisions)
-                bound = self.scheduler.annotate(bound)
-                began_ns = self._clock.monotonic_ns()
-                outcomes = self._writer.commit([decision.change for decision in bound]) if bound else []
-                self.live.stages.took(Stage.STORE, began_ns)
-                with self._yielding_to_submits(), self.lock:
-                    self.scheduler.settle(bound, outcomes)
-                    changes = self.scheduler.send_back(refused)
-                starts = (each for each, outcome in zip(bound, outcomes, strict=True) if outcome is Outcome.STORED)
-                self.forecast.started(each.attempt for each in starts)
-                self.scheduler.post_bind(bound, outcomes)
-                self._store_all(changes)
-                happened = True
-            elif idle or self._clock.monotonic_ns() >= until_ns:
+                changes += self._start(decisions)
+                batches += 1
+            late = self._clock.monotonic_ns() >= until_ns and (not decisions or batches >= BATCHES)
+            if late or (idle and not decisions):
                 break
+        happened = bool(batches) | bool(self._store_all(changes))
         with self.lock:
-            claims = self.scheduler.preemptor.claims()
+            claims = self.scheduler.claims()
         if claims:
             stored = self._store_all([claim.change for claim in claims])
             with self.lock:
@@ -377,6 +374,21 @@ class Controller:
         with self.lock:
             changes = [*self.scheduler.take_in(), *self.scheduler.shadows.changes()]
         return bool(self._store_all(changes)) or happened or not self.live.waiting.idle
+
+    def _start(self, decisions: Sequence[Decision]) -> list[Change]:
+        """Store decisions; return the changes of those that plugins refused."""
+        bound, refused = self.scheduler.bind(decisions)
+        bound = self.scheduler.annotate(bound)
+        began_ns = self._clock.monotonic_ns()
+        outcomes = self._writer.commit([decision.change for decision in bound]) if bound else []
+        self.live.stages.took(Stage.STORE, began_ns)
+        with self._yielding_to_submits(), self.lock:
+            self.scheduler.settle(bound, outcomes)
+            changes = self.scheduler.send_back(refused)
+        starts = (each for each, outcome in zip(bound, outcomes, strict=True) if outcome is Outcome.STORED)
+        self.forecast.started(each.attempt for each in starts)
+        self.scheduler.post_bind(bound, outcomes)
+        return changes
 
     def _resize(self) -> bool:
         """Resize running jobs. They get more replicas only if no waiting job fits now, or once others make room."""

@@ -42,6 +42,10 @@ MAX_AHEAD = 16
 """Number of jobs of a lane of which one can prevent the reservation of another queue."""
 
 
+MAX_SIZES = 4096
+"""Number of sizes of jobs for which usual amounts are known."""
+
+
 MAX_PARTED = 64
 """Number of jobs of a refused kind of which shorter ones get a kind of their own."""
 
@@ -70,11 +74,13 @@ class Kind:
         Whether these jobs start with a single replica. If one of them is rejected, no node has room.
     requested
         Amounts that a job holds at least.
+    size
+        Key of kinds with the same requirements and number of replicas, in any queue.
     models
         Names of allowed GPU models, case-folded; empty for all.
     """
 
-    __slots__ = ("__weakref__", "alone", "asked", "models", "requested", "rules")
+    __slots__ = ("__weakref__", "alone", "asked", "models", "requested", "rules", "size")
 
     _known: ClassVar[WeakValueDictionary[Hashable, Kind]] = WeakValueDictionary()
 
@@ -83,6 +89,7 @@ class Kind:
         self.asked: RequestedAmounts = requested_amounts(job.demand)
         self.alone: bool = job.replicas == 1 or job.partial
         self.requested: Amounts = amounts.requested_amounts(job.demand, 1 if job.partial else job.replicas)
+        self.size: Hashable = (self.rules, self.asked, job.replicas)
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
@@ -270,7 +277,7 @@ class _Lane:
 class Waiting:
     """The waiting jobs.
 
-    Jobs from `take` count in the tree, with the amounts that they hold at least, until they are put back.
+    Jobs from `take` count in the tree, with the amounts that such jobs usually hold, until they are put back.
 
     Parameters
     ----------
@@ -302,6 +309,7 @@ class Waiting:
         self._fresh: OrderedDict[str, None] = OrderedDict()
         self._count = 0
         self._vacated: set[LaneName] = set()  # lanes that a job left, so that another one may be the first
+        self._usual: dict[Hashable, Amounts] = {}
         self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
 
     def __len__(self) -> int:
@@ -345,6 +353,15 @@ class Waiting:
         lane = self._lane((queue, tenant))
         first = lane.jobs.first(self._waits) if lane else None
         return first[2] if first else None
+
+    def in_turn(self, queue: str) -> Iterator[Entry]:
+        """Yield the first job of each tenant in a queue, that of the tenant whose turn it is first.
+
+        Tenants without room under a limit are left out.
+        """
+        for lane in self._in_order(queue):
+            if first := next(self._open_jobs(lane.name), None):
+                yield first
 
     def is_behind(self, entry: Entry) -> bool:
         """Report whether a job, which may not be submitted yet, is behind another one in a queue without backfill."""
@@ -503,7 +520,6 @@ class Waiting:
         """Return jobs from `take` to their queues."""
         for each in entries:
             self.tree.release(each.next_attempt)
-            self.tree.note_fall(each.owner)
             self.put(each)
 
     def remove(self, job_id: str) -> None:
@@ -637,10 +653,12 @@ class Waiting:
         in_any_order: Callable[[Entry], bool] = lambda _: False,
         in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> list[Entry]:
-        """Remove and return the next jobs to try, up to `most`, while `alike` returns the same value for them.
+        """Remove and return the next job to try, and probably those behind it, up to `most`.
 
-        Jobs without room under a limit are set aside. Kinds that `infeasible` rejects are skipped and marked as
-        refused. After many skipped kinds, the jobs collected until then are returned, possibly none.
+        These are the next ones if all jobs before them start, and hold the amounts that jobs of their kinds usually
+        hold. They have room under all limits, and `alike` returns the same value for all. Jobs without room under a
+        limit are set aside. Kinds that `infeasible` rejects are skipped and marked as refused. After many skipped
+        kinds, the jobs collected until then are returned, possibly none.
 
         Parameters
         ----------
@@ -662,10 +680,14 @@ class Waiting:
             if lane is None or first is None:
                 self._order.drop(name)
             elif hit := self.hit(first):
+                if taken:
+                    break  # jobs before it may not start
                 self.blocked[lane.name, first.kind] = first
                 self._close_or_limit(lane, hit)
                 skipped += 1
             elif infeasible(first):
+                if taken and not self.only(taken[0].lane):
+                    break
                 self._note_infeasible(lane, first)
                 self._pass_over(lane)
                 self.part(first, in_time)
@@ -677,14 +699,28 @@ class Waiting:
                     )
                     swept = True
             else:
-                its_sort = alike(first)
+                its_sort = alike(first) if most > 1 else None
                 if taken and its_sort != sort:
                     break
                 sort = its_sort
                 self._pop(lane)
                 taken.append(first)
-                self.tree.hold(first.next_attempt, first.owner, first.kind.requested)
+                self.tree.hold(first.next_attempt, first.owner, self.usual(first.kind))
         return taken
+
+    def usual(self, kind: Kind) -> Amounts:
+        """Return the amounts that the latest job of the size of a kind got; the least ones for a new size."""
+        return self._usual.get(kind.size, kind.requested)
+
+    def note_usual(self, kind: Kind, amounts: Amounts) -> None:
+        """Record the amounts of a job that starts."""
+        if len(self._usual) > MAX_SIZES:
+            self._usual.clear()
+        self._usual[kind.size] = amounts
+
+    def only(self, lane: LaneName) -> bool:
+        """Report whether no lane but one has jobs to try."""
+        return self._order.only(lane)
 
     def _skip(
         self,

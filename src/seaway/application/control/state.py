@@ -149,6 +149,10 @@ class ControlState:
         Clusters behind a component that may create deleted objects again.
     scale_reasons
         Number of replicas that the triggers of a job want, with the reason, by job.
+    assumed
+        Attempts of jobs that are decided and about to be stored.
+    started
+        Number of jobs that were decided to start, which seeds random choices.
     bookings
         Allocations of attempts, or of their new replicas, that are about to be stored.
     networked
@@ -265,6 +269,8 @@ class ControlState:
         self.recreating: frozenset[str] = frozenset()
         self.scale_reasons: dict[str, tuple[int, str]] = {}
         self.bookings: dict[Key, Allocation] = {}
+        self.assumed: dict[Key, Attempt] = {}
+        self.started = 0
         self.unread_logs: set[Key] = set()
         self.networked: set[Key] = set()
         self.seen_version = -1
@@ -399,6 +405,7 @@ class ControlState:
         before = self.attempts.get(key)
         fresh = before is None
         self.attempts[key] = attempt
+        self.assumed.pop(key, None)
         self._note_began(key, attempt, fresh=fresh)
         self.fleet.run(key, attempt.running_ns)
         if fresh:
@@ -802,9 +809,10 @@ class ControlState:
         typical_s
             Duration that stands for an unknown one, seconds; None if none does.
         """
-        if not self.attempts[key].state.live:
-            return 0 if self.ends_soon(self.attempts[key]) else None
-        attempt, learned_s = self.attempts[key], self.history.expected_s(key)
+        attempt = self.attempts.get(key) or self.assumed[key]
+        if not attempt.state.live:
+            return 0 if self.ends_soon(attempt) else None
+        learned_s = self.history.expected_s(key)
         if learned_s is None and not attempt.spec.restarts:
             learned_s = typical_s
         rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.elastic_work.rest_ns(key, attempt)

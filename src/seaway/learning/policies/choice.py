@@ -36,6 +36,7 @@ class Fallback:
         self._profile = profile
         self._graded = graded
         self.name = profile.name
+        self.draws = profile.draws
 
     def scores(self, cycle: Cycle) -> Scores:
         """Score nodes, shape (N,).

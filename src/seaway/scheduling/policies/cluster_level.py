@@ -182,6 +182,7 @@ class ClusterLevel:
 
     def __init__(self, rule: ClusterRule) -> None:
         self._rule = rule
+        self.draws = rule is ClusterRule.RANDOM
 
     def score(self, cycle: Cycle) -> Scores:
         """Return the rank of each node's cluster, shape (N,). The ranks of clusters are all different."""

@@ -62,6 +62,7 @@ class Random:
     """Random scores of nodes and keys of devices, reproducible with the same seed."""
 
     name = "Random"
+    draws = True
 
     def score(self, cycle: Cycle) -> Scores:
         """Return a random number for each node, shape (N,)."""

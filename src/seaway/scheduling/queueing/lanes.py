@@ -134,6 +134,11 @@ class LaneOrder:
         self._follow()
         return self._first_in(ROOT)
 
+    def only(self, lane: LaneName) -> bool:
+        """Report whether no lane but one has jobs to try."""
+        queue, tenant = lane
+        return all(name == queue and all(each == tenant for each in self._lanes[name]) for name in self._lanes)
+
     def lanes(self) -> Iterator[LaneName]:
         """Yield all lanes, each as if those before it were dropped. The order must not change in the meantime."""
         self._follow()

@@ -98,13 +98,13 @@ def test_no_one_is_deferred_for_longer_than_may_be() -> None:
 
 
 def test_the_same_jobs_that_are_placed_meanwhile_give_no_one_more_time() -> None:
-    """A job's clock is its own: equal jobs that are placed do not reset it."""
+    """A job's clock is its own: equal jobs before it that are placed do not reset it."""
     tide = Tide()
     stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
     others = []
     for _ in range(3):
-        others.append(stage.submit())
+        others.append(stage.submit(priority=1))
         stage.plane.run(18)
     assert attempts(stage, tide.only, *others) == [0, 1, 1, 1]
     stage.plane.run(15)
@@ -163,7 +163,7 @@ def test_a_full_fleet_gives_no_job_more_time() -> None:
     stage = waiting_for(tide, max_deferral_s=60)
     tide.only = stage.submit()
     stage.plane.run(30)
-    others = [stage.submit() for _ in range(4)]
+    others = [stage.submit(priority=1) for _ in range(4)]
     stage.plane.run(40)
     assert attempts(stage, tide.only, *others) == [0, 1, 1, 1, 1]
     stage.plane.jobs.cancel(others[0], "ada")

@@ -189,13 +189,21 @@ def test_whatever_fails_is_followed_by_reading_again() -> None:
     assert [each.state for each in made.plane.store.held_attempts()] == [AttemptState.RUNNING]
 
 
-def test_many_jobs_are_placed_over_several_rounds() -> None:
-    """One step decides a limited number before it checks for changes; it reports that there is more to do."""
+def test_many_jobs_are_placed_over_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that takes long decides a limited number before it checks for changes; it says that there is more."""
     made = scene(batch_size=1)
+    scheduler = made.plane.controller.scheduler
+    decide = scheduler.next
+
+    def slowly() -> list[Decision]:
+        made.clock.advance(LONGEST_NS // 4)
+        return decide()
+
+    monkeypatch.setattr(scheduler, "next", slowly)
     made.plane.submit(*[spec(cpu_milli=10, gpus=1, gpu_memory_mib=1000, gpu_milli=1) for _ in range(30)])
     placed = []
     while made.plane.controller.step():
-        placed.append(made.plane.controller.scheduler.tally.placed.total())
+        placed.append(scheduler.tally.placed.total())
     assert placed[0] == 8
     assert placed[-1] == 30
 

@@ -8,6 +8,8 @@ import pytest
 
 from seaway.application.records import Attempt
 from seaway.domain.job_state import AttemptState
+from seaway.domain.queues import Order, Queue
+from seaway.domain.tenancy import DEFAULT
 from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from seaway.wire.explanations import reason_fields
@@ -58,6 +60,7 @@ def test_a_job_backfills_if_its_past_runs_were_short(*, learns: bool, restarts: 
 def test_only_runs_of_the_same_tenant_and_user_count(fields: dict[str, str]) -> None:
     """Without past runs of its user, a job does not use a reservation, and neither does a service."""
     made = with_past(20)
+    made.plane.operations.put_queue(Queue(DEFAULT, order=Order.FIFO), "ada")
     reserve(made)
     fields = {"name": "eval-2", **fields}
     actor = fields.pop("actor", "ada")

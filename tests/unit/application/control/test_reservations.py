@@ -65,19 +65,7 @@ def test_a_reservation_begins_when_the_last_job_that_has_to_end_ends(needed: int
     assert (plain.arrays.devices[DEVICE_CORE_FREE] == 0).all(), "all devices are still in use"
 
 
-@pytest.mark.parametrize(
-    "together",
-    [
-        False,
-        pytest.param(
-            True,
-            marks=pytest.mark.xfail(
-                reason="jobs that start in the same cycle do not count among those that end, until one cycle decides",
-                strict=True,
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("together", [False, True])
 def test_jobs_that_start_in_the_same_cycle_end_for_a_head(together: bool) -> None:
     """A head gets the same reservation whether the jobs before it came earlier or with it, and none delays it."""
     made = one_node(4)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
+from seaway.scheduling.queueing.entitlements import Models
 from seaway.scheduling.queueing.model_shares import NONE, PoolShares, pool_shares
 from seaway.scheduling.queueing.tree import QueueNode
 
@@ -37,33 +39,31 @@ class ModelShares:
         self._version = -1
         self._left: dict[str, None] = {}  # queues with jobs that wait for the second pass
         self._second = False
+        self._before: Callable[[], None] | None = None  # undoes the last `take`
 
     def renew(self) -> None:
-        """Compute the entitlements, if it is due."""
+        """Divide the GPUs that are free now, by entitlements that are computed again if it is due."""
         tree, clock = self._state.tree, self._state.clock
         began_ns = clock.monotonic_ns()
-        if self._version == tree.version and began_ns < self._until_ns:
-            return
-        pools = {tree.node(queue).queue.pool for queue, _ in self._state.waiting.needing_models()}
-        self._pools = {name: pool for name in sorted(pools) if (pool := self._pool(name))}
-        self._version = tree.version
-        took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
-        self._until_ns = began_ns + int(max(FRESH_S, REST * took_s) * NS_PER_S)
-
-    def divide(self) -> None:
-        """Divide the GPUs that are free now. Without any, the second pass begins."""
-        if self._second:
-            return
-        for pool in self._pools.values():
+        if self._version != tree.version or began_ns >= self._until_ns:
+            pools = {tree.node(queue).queue.pool for queue, _ in self._state.waiting.needing_models()}
+            self._pools = {name: pool for name in sorted(pools) if (pool := self._pool(name))}
+            self._version = tree.version
+            took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
+            self._until_ns = began_ns + int(max(FRESH_S, REST * took_s) * NS_PER_S)
+        for pool in self._pools.values() if not self._second else ():
             pool.divide()
-        if not any(pool.divides_any for pool in self._pools.values()):
-            self._second = True
-            self._try_rest()
 
     @property
     def divides(self) -> bool:
         """True in the first pass, in which some jobs may have to wait."""
         return not self._second and bool(self._pools)
+
+    def advance(self) -> None:
+        """Begin the second pass once all free GPUs are divided."""
+        if self.divides and not any(pool.divides_any for pool in self._pools.values()):
+            self._second = True
+            self._try_rest()
 
     def begin(self) -> None:
         """Begin the first pass."""
@@ -100,13 +100,20 @@ class ModelShares:
 
     def take(self, entry: Entry) -> frozenset[str] | None:
         """Count a job as started; return the models that it leaves to other queues, None if it has to wait for them."""
+        self._before = None
         if self._second or (known := self._of(entry)) is None:
             return NONE
         pool, leaf = known
+        self._before = partial(_restore, pool, leaf, {**pool.of_parts}, pool.of_leaves[leaf])
         left = pool.take(leaf, entry.kind)
         if left is None:
             self.defer([entry])
         return left
+
+    def give_back(self) -> None:
+        """Undo the last `take`, since the job did not start."""
+        if self._before:
+            self._before()
 
     def is_below_share(self, entry: Entry) -> bool:
         """Report whether the queue of a job has less than its share."""
@@ -141,3 +148,9 @@ class ModelShares:
             if (node := tree.node(queue)) in kinds:
                 kinds[node].append(kind)
         return pool_shares(tree, name, kinds, self._state.fleet.snapshot)
+
+
+def _restore(pool: PoolShares, leaf: QueueNode, of_parts: dict[tuple[Models, str], float], of_leaf: float) -> None:
+    """Undo the count of a started job."""
+    pool.of_parts = of_parts
+    pool.of_leaves[leaf] = of_leaf

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from seaway.application.control.fleet import Key
 from seaway.application.control.pending import Entry, Kind
@@ -37,12 +38,6 @@ INFEASIBLE_NS = 60_000_000_000
 
 OVERDUE_NS = 10_000_000_000
 """Maximum delay of a job behind its reservation before another place is searched."""
-
-MAX_COMPARED = 4
-"""Maximum number of jobs of each pool that are compared with other queues per cycle."""
-
-MAX_LOOKED_AT = 3
-"""Maximum number of searches per cycle. A search takes far longer than a try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +78,7 @@ class Reservations:
         self._snapshot: Snapshot | None = None
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
         self._paused: dict[Kind, int] = {}
-        self._looked_at = 0
-        self._compared = Counter[str]()
+        self._behind = set[str]()  # pools with a job that is behind another, and so are those that come later
 
     def made(self) -> Collection[Reservation]:
         """Return all reservations."""
@@ -124,11 +118,6 @@ class Reservations:
         for queue, reservation in list(self._made.items()):
             if reservation.entry.record.id == job_id:
                 self._lift(queue)
-
-    def begin(self) -> None:
-        """Begin a cycle: reset the number of searches and comparisons."""
-        self._looked_at = 0
-        self._compared.clear()
 
     def review(self) -> None:
         """Release reservations that are expired or invalid, or whose job is behind another job."""
@@ -192,9 +181,12 @@ class Reservations:
         )
 
     def _is_behind(self, retained: Entry) -> bool:
-        """Report whether another job of the same tenant and queue goes first and may fit."""
-        first = self._state.waiting.first(retained.record.spec.tenant, retained.queue)
-        return first is not None and first.order < retained.order and self._may_reserve(first)
+        """Report whether another job that a reservation would delay goes first, since the order has changed."""
+        waiting = self._state.waiting
+        first = next(filter(self._may_reserve, waiting.in_turn(retained.queue)), None)
+        if first and (first.lane != retained.lane or first.order < retained.order):
+            return True
+        return any(waiting.ahead(retained, self._competes))
 
     def _may_reserve(self, entry: Entry) -> bool:
         """Report whether a reservation makes sense: the last search found a place, no pause is due, and it is owed.
@@ -285,26 +277,25 @@ class Reservations:
         )
 
     def may_reserve_more(self, queue: str) -> bool:
-        """Report whether a job of a queue can still get a reservation in this cycle."""
+        """Report whether a job of a queue can get a reservation."""
         node = self._state.tree.node(queue).queue
         return (
             self._state.settings.reservations
             and queue not in self._made
-            and self._looked_at < MAX_LOOKED_AT
             and node.backfill is not Backfill.GREEDY
-            and self._compared[node.pool] < MAX_COMPARED
+            and node.pool not in self._behind
         )
+
+    def note_decisions(self) -> None:
+        """Record that jobs were decided, so that the order of others may be a different one."""
+        self._behind.clear()
 
     def _is_behind_others(self, entry: Entry) -> bool:
         """Report whether a job of another queue goes first, which a reservation would delay."""
         pool = self._state.tree.node(entry.queue).queue.pool
-        self._compared[pool] += 1
-        if self._compared[pool] > MAX_COMPARED:
-            return True
-        behind = any(self._state.waiting.ahead(entry, self._competes))
-        if behind:  # so are the jobs that come later
-            self._compared[pool] = MAX_COMPARED
-        return behind
+        if any(self._state.waiting.ahead(entry, self._competes)):
+            self._behind.add(pool)
+        return pool in self._behind
 
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
@@ -317,11 +308,8 @@ class Reservations:
     def make(self, entry: Entry) -> None:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""
         copy = self._state.fleet.snapshot.copy()
-        self._looked_at += 1
         placements, starts_ns = self._project(copy, entry)
         if not placements:
-            if self._state.bookings:
-                return  # jobs that were placed in this cycle are not among those that end
             self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
         until_ns = (
@@ -346,19 +334,23 @@ class Reservations:
 
     def _project(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """End running jobs on a copy until the job fits."""
-        found = ((ends_ns, self._state.fleet.booking(key)) for ends_ns, key in self.ends())
+        live = self._state
+        found = (
+            (ends_ns, live.bookings[key] if key in live.assumed else live.fleet.booking(key))
+            for ends_ns, key in self.ends()
+        )
         ends = [(ends_ns, booking) for ends_ns, booking in found if booking]
         job = self._state.allowed(entry, self._model_shares.models_for_others(entry))
         return earliest_place(copy, job, self._profile(entry.queue), ends)
 
     def ends(self) -> list[tuple[int, Key]]:
-        """Return running attempts with their expected end, soonest first; unknown ends last, oldest first.
+        """Return attempts with their expected end, soonest first; unknown ends last, oldest first.
 
-        Jobs without an end are omitted.
+        Attempts that are about to be stored are among them. Jobs without an end are omitted.
         """
         now_ns, wall_ns = self._state.clock.monotonic_ns(), self._state.clock.now_ns()
         ends = []
-        for key, attempt in self._state.attempts.items():
+        for key, attempt in chain(self._state.attempts.items(), self._state.assumed.items()):
             rest_ns = self._state.expected_rest_ns(key, wall_ns)
             if rest_ns is not None:
                 ends.append((now_ns + rest_ns, key))

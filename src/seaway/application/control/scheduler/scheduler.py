@@ -15,7 +15,7 @@ from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.control.scheduler.model_shares import ModelShares
-from seaway.application.control.scheduler.preemptor import Preemptor, Preview
+from seaway.application.control.scheduler.preemptor import Claim, Preemptor, Preview
 from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.resizer import Resizer
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
@@ -94,6 +94,30 @@ class Decision:
     refusal: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """Jobs of a run that were placed one after another.
+
+    Attributes
+    ----------
+    plan, profile
+        Their placements, and the profile that decided.
+    allocated, fits
+        Allocation of each, and whether it can start.
+    spared
+        Indices of the jobs that need nothing reserved: deferred ones, and those that leave models to others.
+    noted
+        Source of the score breakdowns, if any.
+    """
+
+    plan: Plan
+    profile: Profile
+    allocated: Sequence[Allocation]
+    fits: Sequence[bool]
+    spared: Collection[int]
+    noted: ScoreBreakdown | None
+
+
 @dataclass(slots=True)
 class Tally:
     """Number of decisions since the start, and of placements by policy."""
@@ -127,7 +151,7 @@ class _Learnt:
 
 
 class Scheduler:
-    """Placement of waiting jobs, batch by batch.
+    """Placement of waiting jobs, one after another.
 
     Parameters
     ----------
@@ -168,6 +192,7 @@ class Scheduler:
         self.tally = Tally()
         self._planned: Mapping[str, PlannedStart] = {}
         self._refusals: Counter[str] = Counter()
+        self._longest = 1  # run that is worth a try, since the jobs behind one that does not fit are put back
 
     def made(self, name: str) -> Profile:
         """Create the profile of a policy, without past jobs. Thread-safe.
@@ -229,8 +254,29 @@ class Scheduler:
             return self.make_fallback(name, error.message, tuple(self._state.recent))
 
     def begin(self) -> None:
-        """Begin a cycle."""
-        self.reservations.begin()
+        """Begin a cycle: follow what has changed since the last one.
+
+        If the fleet changed, a pass over all jobs begins. One that is not at its end continues, and the next one begins
+        with the first job. Otherwise the last jobs would never be tried.
+        """
+        state, waiting = self._state, self._state.waiting
+        self._warm_up()
+        state.renew_capacities()
+        state.decay_usage()
+        if not self.reservations.current():
+            self.reservations.drop_all()
+            self.preemptor.forget()
+        self.reservations.note_decisions()
+        self.reservations.review()
+        self.preemptor.restore()
+        state.fleet.forget_demands([*state.bookings.values(), *self.reservations.bookings()])
+        if state.seen_version != state.fleet.version and waiting.idle:
+            state.seen_version = state.fleet.version
+            waiting.try_all()
+            self._model_shares.begin()
+        if self.deferral.due(waiting.entries()):
+            waiting.try_all()
+        self._model_shares.renew()
 
     def needs_plan(self) -> bool:
         """Report whether jobs wait whose start depends on the planned starts of earlier ones."""
@@ -270,48 +316,39 @@ class Scheduler:
         return starts_ns is not None and starts_ns <= self._state.clock.now_ns()
 
     def next(self) -> list[Decision]:
-        """Decide about one batch of waiting jobs; allocate those that fit, and return the others to the queue.
+        """Decide about some waiting jobs, each beside those before it; allocate those that fit, and put others back.
 
-        An empty list means that no tried job fits; the next call continues with the others. If the fleet changes during
-        a pass over all jobs, the pass continues, and the next pass starts at the first job. Otherwise the last jobs
-        would never be tried.
+        The number of jobs that are decided in a call has no effect on any of them. An empty list means that no tried
+        job fits; the next call continues with the others.
         """
         waiting, settings = self._state.waiting, self._state.settings
-        self._warm_up()
-        self._state.renew_capacities()
-        self._state.decay_usage()
         began_ns = self._state.clock.monotonic_ns()
         until_ns = began_ns + LONGEST_NS
         tried = 0
         decisions: list[Decision] = []
-        if not self.reservations.current():
-            self.reservations.drop_all()
-            self.preemptor.forget()
-        self.reservations.review()
-        self.preemptor.restore()
-        self._state.fleet.forget_demands([*self._state.bookings.values(), *self.reservations.bookings()])
-        if self._state.seen_version != self._state.fleet.version and waiting.idle:
-            self._state.seen_version = self._state.fleet.version
-            waiting.try_all()
-            self._model_shares.begin()
-        if self.deferral.due(waiting.entries()):
-            waiting.try_all()
-        self._model_shares.renew()
         while tried < settings.max_tried_per_cycle and len(decisions) < settings.batch_size:
-            most = settings.batch_size - len(decisions)
-            self._model_shares.divide()
-            batch = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
-            tried += len(batch)
-            left = self._left_to_others(self._known(batch))
-            decisions += self._decide(left) if left else []
-            if not batch or self._state.clock.monotonic_ns() >= until_ns:
+            self._model_shares.advance()
+            most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(decisions))
+            run = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
+            tried += len(run)
+            if left := self._left_to_others(self._known(run)):
+                decisions += (started := self._decide(left))
+                whole = len(started) == len(run)
+                self._longest = min(2 * self._longest, settings.batch_size) if whole else max(1, len(started))
+            if not run or self._state.clock.monotonic_ns() >= until_ns:
                 break
-        self.preemptor.ask(filter(self._may_displace, (*waiting.take_blocked(), *self.preemptor.set_aside())))
         if waiting.idle:
             self._model_shares.end()
         if tried:
             self._state.stages.took(Stage.DECIDE, began_ns)
         return decisions
+
+    def claims(self) -> list[Claim]:
+        """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
+        self.preemptor.ask(
+            filter(self._may_displace, (*self._state.waiting.take_blocked(), *self.preemptor.set_aside()))
+        )
+        return self.preemptor.claims()
 
     def annotate(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Add the scores that decided, if the decisions are few; needs no lock.
@@ -383,6 +420,8 @@ class Scheduler:
     def _give_back(self, decision: Decision) -> None:
         key = decision.job.id, decision.attempt.number
         self._state.bookings.pop(key, None)
+        self._state.assumed.pop(key, None)
+        self._state.history.ended(key)
         self._state.tree.release(key)
         decision.booking.release(self._state.fleet.snapshot)
         unreserve(decision.profile, self._state.fleet.snapshot, decision.entry.job, decision.attempt.placements)
@@ -390,11 +429,9 @@ class Scheduler:
 
     def settle(self, decisions: Sequence[Decision], outcomes: Sequence[Outcome]) -> None:
         """Release decisions that were not stored because a user changed the job."""
-        self.begin()
         for decision, outcome in zip(decisions, outcomes, strict=True):
             if outcome is Outcome.STORED:
                 self.tally.placed[decision.attempt.policy] += 1
-                self.reservations.release_placed(decision.job.id)
                 self._refusals.pop(decision.job.id, None)
             else:
                 self.tally.conflicts += 1
@@ -416,12 +453,13 @@ class Scheduler:
                 changes.append(stepped(moved(each.record, JobState.QUEUED, reason, now_ns), ACTOR))
         return changes
 
-    def _alike(self, entry: Entry) -> tuple[str, str, bool, str]:
-        """Return a key of jobs that are decided together: same policy, same visible reservations."""
+    def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
+        """Return a key of jobs that are decided together: same policy without chance, same visible reservations."""
         queue = self._state.queues.get(entry.queue)
         challenged = entry.queue if queue and queue.shadow else ""
         policy = queue.policy_spec if queue else ""
-        return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry)
+        alone = entry.record.id if self.profile(entry.queue).draws else ""
+        return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry), alone
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
         """Skip jobs that the engine cannot handle, for example after the removal of their gateway; they stay queued."""
@@ -436,90 +474,104 @@ class Scheduler:
         return known
 
     def _decide(self, left: Mapping[Entry, frozenset[str]]) -> list[Decision]:
-        """Decide about a batch, of which each job leaves some GPU models to others."""
-        snapshot, batch = self._state.fleet.snapshot, [*left]
-        for entry in batch:
+        """Decide about a run of jobs, of which each leaves some GPU models to others.
+
+        The run ends where a decision could depend on a job that does not fit. The jobs behind are put back.
+        """
+        run = [*left]
+        for entry in run:
             self._state.tree.withdraw(entry.next_attempt)
-        jobs = [self._state.allowed(entry, left[entry]) for entry in batch]
-        queue = JobQueue(snapshot, jobs)
-        profile = self.profile(batch[0].queue)
-        with self.reservations.seen_by(batch[0]):
-            before = self.shadows.before(batch) if self.readiness.has(self.shadows.challenger(batch[0])) else None
-            winners = [at for at, entry in enumerate(batch) if self._wins(entry)]
-            overdue = self.deferral.overdue(batch).union(winners)
-            plan = decide(snapshot, queue, profile, overdue=overdue)
-            if before is not None:
-                self.shadows.compare(before, batch, plan, profile, self.policy(self.shadows.challenger(batch[0])))
-            self.deferral.note(batch, plan.deferred)
-            spared = {*plan.deferred, *(j for j, entry in enumerate(batch) if left[entry])}  # need nothing reserved
-            number = plan.decision_order.tolist()  # of each job in the plan; below, in the order of decision
-            batch, allocated, placed_jobs = (
-                [batch[j] for j in number],
-                list(allocations_of(plan)),
-                plan.jobs_placed[number],
-            )
-            allocated = [allocated[j] for j in number]
-            queue = queue if plan.order is None else queue.take(plan.order)
-            noted = self._score_recorder.open(snapshot, queue, allocated, profile) if placed_jobs.any() else None
-        self.tally.decided += len(batch)
-        fits = [
-            fit or (each.job.partial and part.holds_any)
-            for fit, each, part in zip(placed_jobs.tolist(), batch, allocated, strict=True)
-        ]
-        sure = _certain_rejections(fits, allocated)
+        tried = self._try(run, left)
+        self.tally.decided += len(run)
+        end = self._end_of_certainty(run, tried)
         head = self.reservations.head_of(
-            batch[:sure], [fit or j in spared for j, fit in zip(number, fits, strict=True)]
+            run[:end], [fit or at in tried.spared for at, fit in enumerate(tried.fits[:end])]
         )
-        end = self._end_of_strict_order(batch[: len(batch) if head is None else head + 1], fits)
-        places = [
-            _numbered(_placements(plan, number[at]), each.record, allocated[at]) if at < end and fits[at] else ()
-            for at, each in enumerate(batch)
-        ]
-        for at, within in self._within_limits(batch, places):
-            rows = np.flatnonzero(allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
-            allocated[at].release(snapshot, rows)
-            unreserve(profile, snapshot, batch[at].job, places[at][within:])
-            places[at] = places[at][:within]
-        amounts, hit, end = self._hold(batch, places, end)
-        for at in range(len(batch) - 1, -1, -1):
-            if at >= end or not fits[at]:
-                allocated[at].release(snapshot)
-                unreserve(profile, snapshot, batch[at].job, _placements(plan, number[at]))
+        end = self._end_of_strict_order(run[: end if head is None else head + 1], tried.fits)
+        self.deferral.note(run[:end], {at: why for at, why in tried.plan.deferred.items() if at < end})
+        places = self._places(run, tried, end)
+        amounts, hit, end = self._hold(run, places, end)
+        self._undo(run, tried, end)
         decisions = []
         for at in range(end):
-            if fits[at]:
-                self.deferral.placed(batch[at])
-                decision = self._decision(batch[at], plan, number[at], places[at], allocated[at], profile, amounts[at])
-                decisions.append(replace(decision, notes=noted, at=at))
-        unplaced = [at for at in range(end) if not fits[at]]
-        self._state.waiting.put_back([*batch[end:], *(batch[at] for at in unplaced)])
-        if hit:
-            self._state.waiting.limit(batch[end], hit)
-        narrowed = {at for at in unplaced if jobs[number[at]] is not batch[at].job}
-        self._refuse([batch[at] for at in unplaced if at < sure], [batch[at] for at in narrowed])
-        self._model_shares.defer(batch[at] for at in unplaced if left[batch[at]])
-        self.preemptor.ask(batch[at] for at in unplaced if at < sure and number[at] not in spared)
+            if tried.fits[at]:
+                decisions.append(self._decision(run[at], tried, at, places[at], amounts[at]))
+                self.deferral.placed(run[at])
+                self.reservations.release_placed(run[at].record.id)
+        self._state.started += len(decisions)
+        unplaced = [at for at in range(end) if not tried.fits[at]]
+        self._state.waiting.put_back([*run[end:], *(run[at] for at in unplaced)])
+        if hit and not end:
+            self._state.waiting.limit(run[0], hit)
+        if not decisions:
+            self._model_shares.give_back()
+        narrowed = [run[at] for at in unplaced if tried.plan.queue.jobs[at] is not run[at].job]
+        self._refuse([run[at] for at in unplaced], narrowed)
+        self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
+        self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
+        self.reservations.note_decisions()
         if head is not None and head < end:
-            self.reservations.make(batch[head])
+            self.reservations.make(run[head])
         return decisions
 
-    def _left_to_others(self, batch: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
-        """Return the models that each job of a batch leaves to others; put back those that have to wait for them."""
+    def _try(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> _Tried:
+        """Place the jobs of a run one after another, with the reservations that all of them may use."""
+        snapshot, first = self._state.fleet.snapshot, run[0]
+        jobs = [self._state.allowed(entry, left[entry]) for entry in run]
+        queue = JobQueue(snapshot, jobs, first=self._state.started)
+        profile = self.profile(first.queue)
+        with self.reservations.seen_by(first):
+            before = self.shadows.before(run) if self.readiness.has(self.shadows.challenger(first)) else None
+            winners = [at for at, entry in enumerate(run) if self._wins(entry)]
+            plan = decide(snapshot, queue, profile, overdue=self.deferral.overdue(run).union(winners))
+            if before is not None:
+                self.shadows.compare(before, run, plan, profile, self.policy(self.shadows.challenger(first)))
+            allocated, placed_jobs = list(allocations_of(plan)), plan.jobs_placed
+            noted = self._score_recorder.open(snapshot, queue, allocated, profile) if placed_jobs.any() else None
+        fits = [
+            fit or (each.job.partial and part.holds_any)
+            for fit, each, part in zip(placed_jobs.tolist(), run, allocated, strict=True)
+        ]
+        spared = {*plan.deferred, *(at for at, entry in enumerate(run) if left[entry])}
+        return _Tried(plan, profile, allocated, fits, spared, noted)
+
+    def _places(self, run: Sequence[Entry], tried: _Tried, end: int) -> list[tuple[Placement, ...]]:
+        """Return the placements of the first jobs of a run, as far as limits have room; none for the others."""
+        places = [
+            _numbered(_placements(tried.plan, at), each.record, tried.allocated[at])
+            if at < end and tried.fits[at]
+            else ()
+            for at, each in enumerate(run)
+        ]
+        for at, within in self._within_limits(run, places):
+            rows = np.flatnonzero(tried.allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
+            tried.allocated[at].release(self._state.fleet.snapshot, rows)
+            unreserve(tried.profile, self._state.fleet.snapshot, run[at].job, places[at][within:])
+            places[at] = places[at][:within]
+        return places
+
+    def _undo(self, run: Sequence[Entry], tried: _Tried, end: int) -> None:
+        """Release what the jobs of a run hold that do not start now, the last first."""
+        snapshot = self._state.fleet.snapshot
+        for at in range(len(run) - 1, -1, -1):
+            if at >= end or not tried.fits[at]:
+                tried.allocated[at].release(snapshot)
+                unreserve(tried.profile, snapshot, run[at].job, _placements(tried.plan, at))
+
+    def _left_to_others(self, run: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
+        """Return the models that each job of a run leaves to others; put back one that has to wait for them."""
         if not self._model_shares.divides:
-            return dict.fromkeys(batch, frozenset())
+            return dict.fromkeys(run, frozenset())
         left: dict[Entry, frozenset[str]] = {}
-        behind = set[str]()  # queues with such a job, which others do not pass
-        for entry in batch:
-            models = None if entry.queue in behind else self._model_shares.take(entry)
+        for entry in run:
+            models = self._model_shares.take(entry)
             if self._wins(entry):
                 models = models or frozenset()
-            if models is not None:
-                left[entry] = models
-                continue
-            self._state.waiting.put_back([entry])
-            if entry.queue not in behind:
+            if models is None:
+                self._state.waiting.put_back([entry])
                 self._state.waiting.refuse(entry.kind, entry.lane)
-                behind.add(entry.queue)
+            else:
+                left[entry] = models
         return left
 
     def _wins(self, entry: Entry) -> bool:
@@ -560,7 +612,22 @@ class Scheduler:
             if hit := tree.hit(entry.owner, amounts[at], entry.record.id):
                 return amounts, hit, at
             tree.hold(entry.next_attempt, entry.owner, amounts[at])
+            if amounts[at] != self._state.waiting.usual(entry.kind):  # the order of the jobs behind it rests on that
+                self._state.waiting.note_usual(entry.kind, amounts[at])
+                return amounts, None, at + 1
         return amounts, None, end
+
+    def _end_of_certainty(self, run: Sequence[Entry], tried: _Tried) -> int:
+        """Return the number of leading jobs whose decisions do not depend on jobs of the run that do not fit.
+
+        A job that turns out not to fit may hold capacity temporarily. Later jobs may be elsewhere, or be rejected, only
+        for lack of it. Where several lanes have jobs, the order of later ones counts it as started.
+        """
+        apart = any(each.lane != run[0].lane for each in run) or not self._state.waiting.only(run[0].lane)
+        for at, (fit, booking) in enumerate(zip(tried.fits, tried.allocated, strict=True)):
+            if not fit and (apart or booking.holds_any):
+                return at + 1
+        return len(run)
 
     def _end_of_strict_order(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int:
         """Return the number of jobs before the first one that would pass an earlier job and may not.
@@ -640,16 +707,10 @@ class Scheduler:
             if within < len(places[at]):
                 yield at, within
 
-    def _decision(  # the parts of a decision
-        self,
-        entry: Entry,
-        plan: Plan,
-        at: int,
-        placements: tuple[Placement, ...],
-        booking: Allocation,
-        profile: Profile,
-        amounts: Amounts,
+    def _decision(
+        self, entry: Entry, tried: _Tried, at: int, placements: tuple[Placement, ...], amounts: Amounts
     ) -> Decision:
+        plan, profile, booking = tried.plan, tried.profile, tried.allocated[at]
         policy = profile.name
         now_ns = self._state.clock.now_ns()
         record = entry.record
@@ -692,7 +753,10 @@ class Scheduler:
             not_before_ns=None,
         )
         self._state.bookings[record.id, number] = booking
-        return Decision(entry, booking, job, attempt, placed(record, job, attempt, ACTOR), profile)
+        self._state.assumed[record.id, number] = attempt
+        self._state.history.started(attempt, record.submitted_by)
+        change = placed(record, job, attempt, ACTOR)
+        return Decision(entry, booking, job, attempt, change, profile, tried.noted, at)
 
     def _network(self, plan: Plan, at: int, clusters: Sequence[str]) -> tuple[str, str]:
         """Return texts on the bandwidth between a job's clusters and on its data locality; empty if not applicable."""
@@ -773,14 +837,3 @@ class Refused:
             self._version = self._state.fleet.version
             self._infeasible.clear()
             self._infeasible_by_all.clear()
-
-
-def _certain_rejections(fits: Sequence[bool], allocated: Sequence[Allocation]) -> int:
-    """Return the number of leading jobs of a batch whose rejection is certain.
-
-    A job that turns out not to fit may hold capacity temporarily. Later jobs may be rejected only for lack of it.
-    """
-    for at, (fit, booking) in enumerate(zip(fits, allocated, strict=True)):
-        if not fit and booking.holds_any:
-            return at + 1
-    return len(fits)

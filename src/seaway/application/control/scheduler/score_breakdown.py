@@ -18,9 +18,6 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.shortage import room
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-MAX_JOBS = 4
-"""Maximum batch size for a score breakdown. Larger batches are placed without one, to save time."""
-
 MAX_NODES = 500
 """Maximum fleet size for a score breakdown, in nodes. In larger fleets it takes longer than the decision."""
 
@@ -151,7 +148,7 @@ def decided_by(candidates: Sequence[Candidate], tiers: Mapping[str, int]) -> str
 
 
 class ScoreRecorder:
-    """Rate limit of score breakdowns: few jobs in a batch, small fleets, and a limited number per second."""
+    """Rate limit of score breakdowns: small fleets, and a limited number per second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -166,7 +163,7 @@ class ScoreRecorder:
         self._left = min(AT_ONCE, self._left + (now_ns - self._counted_ns) * PER_S / 1e9)
         self._counted_ns = now_ns
         count = len(queue.jobs)
-        if count > min(MAX_JOBS, self._left) or len(snapshot.node_index) > MAX_NODES:
+        if count > self._left or len(snapshot.node_index) > MAX_NODES:
             return None
         self._left -= count
         copy = snapshot.copy()
