@@ -171,4 +171,4 @@ def test_all_tasks_of_an_array_delay_the_jobs_behind_it(
     made.plane.run(10)
     made.submit(name="whole", gpus=2, replicas=2, gang=True, expected_duration_s=100)
     assert starts_s(made)["whole"] == expected_s - 10 + START_S
-    assert len(made.plane.overview.waiting()) == (3 if limit == 0 else 1)  # with the tasks in the queue
+    assert len(made.plane.overview.waiting()) == (4 if limit == 0 else 2)  # with the array and its tasks in the queue

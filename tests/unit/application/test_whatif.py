@@ -124,14 +124,15 @@ def test_advice_names_limits_queues_and_holders_that_the_caller_may_see(resource
     made.submit(queue="full", tenant="other", expected_duration_s=100, **models)
     waits = made.job(made.submit(queue="full", **models))
     everybody, own = (made.plane.overview.reason(waits, sees).advice for sees in (lambda _: True, "default".__eq__))
+    one = "gpu" if resource == "gpus" else resource
     ways = (
         f"raise the limit of queue 'full' from 2 {resource} to 3 {resource}",
         "move it to queue 'default', where it would start now on beta/node-0",
         "move it to queue 'free', where it would start now on beta/node-0",
-        f"user 'ada' of tenant 'default' holds 1 {resource} in queue 'full'",
+        f"user 'ada' of tenant 'default' holds 1 {one} in queue 'full'",
     )
-    assert everybody == (*ways, f"user 'ada' of tenant 'other' holds 1 {resource} in queue 'full'")
-    assert own == (*ways, f"other tenants hold 1 {resource} in queue 'full'")
+    assert everybody == (*ways, f"user 'ada' of tenant 'other' holds 1 {one} in queue 'full'")
+    assert own == (*ways, f"other tenants hold 1 {one} in queue 'full'")
 
 
 def test_jobs_that_wait_for_nodes_read_who_holds_the_gpus() -> None:

@@ -40,7 +40,7 @@ class ControlSettings:
     """Delays and limits of the control loop. The defaults suit most fleets."""
 
     batch_size: int = 64
-    """Number of jobs that are decided and stored together."""
+    """Maximum number of jobs that are decided and stored together. It has no effect on decisions."""
     max_tried_per_cycle: int = 512
     """Number of jobs that one cycle tries to place. The next cycle continues with the others."""
     assume_timeout_s: float = 60
