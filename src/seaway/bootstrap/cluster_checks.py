@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seaway.domain.errors import UnavailableError
 from seaway.domain.reasons import Reason, also, in_cluster, reason_of
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 
 TRY_S = 20.0
 LOOK_S = 0.1
+
+LARGEST_TOKEN = 8 * 1024
+"""Length of a token up to which its expiry is read, characters."""
+
+TOKEN_DAYS = 30
+"""Remaining lifetime of a token that is a warning, days."""
 
 MAX_NAMED = 5
 """Maximum number of problems of a cluster that are listed."""
@@ -84,6 +93,21 @@ def examine_cluster(cluster: KubernetesCluster, *, through_karmada: bool = False
         yield Finding(check, Level.WARNING, text)
     if len(problems) > MAX_NAMED:
         yield Finding(check, Level.WARNING, Reason("more_problems", count=len(problems) - MAX_NAMED))
+
+
+def examine_token(check: str, user: Mapping[str, Any]) -> Findings:
+    """Check the expiry of the token of a kubeconfig's user, if it is a JSON web token with one."""
+    token = user.get("token")
+    parts = token.split(".") if isinstance(token, str) and len(token) <= LARGEST_TOKEN else []
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        ends = datetime.fromtimestamp(claims["exp"], UTC)
+    except (ValueError, LookupError, TypeError, OverflowError, OSError, RecursionError):
+        return
+    left = ends - datetime.now(UTC)
+    level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < TOKEN_DAYS else Level.OK
+    valid = Reason("valid_until", until=ends.strftime("%Y-%m-%dT%H:%M:00Z"))
+    yield Finding(check, level, valid, "" if level is Level.OK else Reason("create_longer_token"))
 
 
 def inventory(cluster: KubernetesCluster) -> Cluster:

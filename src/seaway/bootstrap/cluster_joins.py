@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import secrets
 import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import reduce
 from importlib.resources import files
@@ -20,7 +17,7 @@ from typing import Any
 from seaway.application.access import Access
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.clock import Clock
-from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster
+from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_token
 from seaway.bootstrap.cluster_join import Joined, join, joined, known_names, leave, refuse_karmada
 from seaway.bootstrap.clusters import Kind, kind_of
 from seaway.bootstrap.data import write_private
@@ -36,14 +33,8 @@ JOIN_S = 900
 MAX_JOINS = 16
 """Maximum number of joins at a time."""
 
-LARGEST_TOKEN = 8 * 1024
-"""Length of a token up to which its expiry is read, characters."""
-
 LARGEST_KUBECONFIG = 256 * 1024
 """Maximum size of a kubeconfig, bytes."""
-
-TOKEN_DAYS = 30
-"""Remaining lifetime of a token that is a warning, days."""
 
 OF_USER = ("client-certificate", "client-key", "tokenFile")
 OF_CLUSTER = ("certificate-authority",)
@@ -305,7 +296,7 @@ class ClusterJoins:
         with tempfile.TemporaryDirectory(prefix="seaway-join-") as folder:
             file, names = Path(folder) / "kubeconfig", ClusterNames()
             write_private(file, made.kubeconfig)
-            yield from _expiry(user_of(read_kubeconfig(file), made.context))
+            yield from examine_token("token", user_of(read_kubeconfig(file), made.context))
             try:
                 refuse_karmada(file, made.context, "a file with this kubeconfig")
                 backends = KubernetesBackends(Path(folder), names=names)
@@ -380,21 +371,6 @@ def _require_no_files(user: dict[str, Any], cluster: dict[str, Any]) -> None:
     if found:
         said = Reason("kubeconfig_has_files", names=tuple(found), command=FLATTEN)
         raise RejectedError(said)
-
-
-def _expiry(user: dict[str, Any]) -> Findings:
-    """Check the expiry of the token of a user, if it is a JSON web token with one."""
-    token = user.get("token")
-    parts = token.split(".") if isinstance(token, str) and len(token) <= LARGEST_TOKEN else []
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        ends = datetime.fromtimestamp(claims["exp"], UTC)
-    except (ValueError, LookupError, TypeError, OverflowError, OSError, RecursionError):
-        return
-    left = ends - datetime.now(UTC)
-    level = Level.ERROR if left <= timedelta() else Level.WARNING if left.days < TOKEN_DAYS else Level.OK
-    valid = Reason("valid_until", until=ends.strftime("%Y-%m-%dT%H:%M:00Z"))
-    yield Finding("token", level, valid, "" if level is Level.OK else Reason("create_longer_token"))
 
 
 def _renamed(error: SeawayError, file: Path) -> SeawayError:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import jwt
 import pytest
+import yaml
 
 from seaway.adapters.sqlalchemy.schema import migrate
 from seaway.bootstrap.cluster_checks import Finding, Level
@@ -148,6 +150,20 @@ def test_a_cluster_with_rights_and_gpus(server: ApiServer, tmp_path: Path) -> No
     assert missing.level is Level.ERROR
     assert missing.text == "Seaway may not list events; patch services in namespace seaway-default"
     assert "member.yaml" in missing.remedy
+
+
+@pytest.mark.parametrize(("days", "level"), [(300, Level.OK), (10, Level.WARNING), (-1, Level.ERROR)])
+@pytest.mark.usefixtures("server")
+def test_tokens_of_clusters_are_renewed_in_time(tmp_path: Path, days: int, level: Level) -> None:
+    """A month before its end, the token of a joined cluster is a warning that says how to replace it."""
+    ends = datetime.now(UTC) + timedelta(days=days)
+    file = tmp_path / KUBECONFIGS / "alpha.yaml"
+    written = yaml.safe_load(file.read_text(encoding="utf-8"))
+    written["users"][0]["user"]["token"] = jwt.encode({"exp": int(ends.timestamp())}, "x" * 32, algorithm="HS256")
+    file.write_text(yaml.safe_dump(written), encoding="utf-8")
+    found = findings(tmp_path)["token of alpha"]
+    assert (found.level, f"{ends:%Y-%m-%d}" in found.text) == (level, True)
+    assert ("join again" in found.remedy) == (level is not Level.OK)
 
 
 @pytest.mark.usefixtures("server")

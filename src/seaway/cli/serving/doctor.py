@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_rights
+from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_rights, examine_token
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
 from seaway.domain.runtime import FETCHER
@@ -245,7 +245,7 @@ def _clusters(settings: Settings, data: Path) -> Findings:
     """Check real clusters: the connection, the rights, and the GPUs that device plugins report."""
     from seaway.application.clusters import ClusterNames
     from seaway.application.ports.clock import SystemClock
-    from seaway.bootstrap.clusters import Kind, kind_of, make_clusters
+    from seaway.bootstrap.clusters import KUBECONFIGS, Kind, kind_of, make_clusters
     from seaway.bootstrap.data import clusters_driven
 
     kind = kind_of(settings.clusters, data)
@@ -258,8 +258,12 @@ def _clusters(settings: Settings, data: Path) -> Findings:
         yield Finding("clusters", Level.NOTE, "simulated", "join a real one: seaway cluster join --kubeconfig FILE")
         return
     from seaway.adapters.kubernetes.backends import KubernetesBackends
+    from seaway.adapters.kubernetes.connection.contexts import find, read_kubeconfig, user_of
     from seaway.adapters.kubernetes.karmada import KarmadaBackends
 
+    folder = str(data / KUBECONFIGS) if kind is Kind.JOINED else settings.clusters.kubeconfig_dir
+    for each in find(Path(folder)).contexts if folder else ():
+        yield from examine_token(f"token of {each.context}", user_of(read_kubeconfig(each.file), each.context))
     made = make_clusters(settings.clusters, SystemClock(), data, ClusterNames())
     backends = made.backends
     assert isinstance(backends, KubernetesBackends | KarmadaBackends)
