@@ -65,11 +65,8 @@ PART = 512
 MAX_REST_S = 0.5
 """Maximum pause after a part of a cycle, seconds."""
 
-BATCHES = 8
-"""Number of batches with starts after which a long cycle ends. Other threads can acquire the lock between two."""
-
 LONGEST_NS = 150_000_000
-"""Nanoseconds after which a cycle ends at a batch in which no job fits. The next cycle continues with the others."""
+"""Nanoseconds of decisions after which a cycle ends. The next one continues with the other jobs."""
 
 
 class Controller:
@@ -346,7 +343,7 @@ class Controller:
 
         Changes of others are applied before and afterwards, so that the size of batches has no effect on decisions.
         """
-        until_ns, batches = self._clock.monotonic_ns() + LONGEST_NS, 0
+        happened, until_ns = False, self._clock.monotonic_ns() + LONGEST_NS
         with self._yielding_to_submits(), self.lock:
             self.scheduler.begin()
         if self.scheduler.needs_plan():
@@ -358,11 +355,10 @@ class Controller:
                 idle = self.live.waiting.idle
             if decisions:
                 changes += self._start(decisions)
-                batches += 1
-            late = self._clock.monotonic_ns() >= until_ns and (not decisions or batches >= BATCHES)
-            if late or (idle and not decisions):
+                happened = True
+            if (idle and not decisions) or self._clock.monotonic_ns() >= until_ns:
                 break
-        happened = bool(batches) | bool(self._store_all(changes))
+        happened |= bool(self._store_all(changes))
         with self.lock:
             claims = self.scheduler.claims()
         if claims:
