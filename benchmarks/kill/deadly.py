@@ -19,8 +19,18 @@ from seaway.application.records import Attempt, Event, JobRecord
 from seaway.domain.deployment import Deployment
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Gateway, Link
+from seaway.domain.reasons import Reason
 
 PREEMPTED_BY = re.compile(r"preempted by job (\w+)")
+
+
+def winner_of(reason: str) -> str:
+    """Return the ID of the job that displaced another one, from the reason; empty for other reasons."""
+    by = reason.params.get("winner") if isinstance(reason, Reason) else None
+    if isinstance(by, Reason) and "job_id" in by.params:
+        return str(by.params["job_id"])
+    found = PREEMPTED_BY.match(reason)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +208,7 @@ def _kind_of_job(job: JobRecord, winners: Collection[str]) -> str:
 
 def _winner(job: JobRecord) -> str:
     """Return the job for which another one is displaced; empty if it is not."""
-    found = PREEMPTED_BY.match(job.reason) if job.state is JobState.PREEMPTED else None
-    return found[1] if found else ""
+    return winner_of(job.reason) if job.state is JobState.PREEMPTED else ""
 
 
 def _kind_of_command(command: Command, victims: Collection[tuple[str, int]]) -> str:

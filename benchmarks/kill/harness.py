@@ -20,7 +20,7 @@ from random import Random
 
 import httpx
 
-from benchmarks.kill.deadly import PREEMPTED_BY, Fatal, bury
+from benchmarks.kill.deadly import Fatal, bury, winner_of
 from benchmarks.kill.load import QUEUES, Memory, User
 from seaway.adapters.simulated.ledger import read_journals, violations
 from seaway.adapters.sqlalchemy.maintenance import check
@@ -312,14 +312,14 @@ def displacements(events: Iterable[Event], shared: Collection[str]) -> tuple[int
     for each in events:
         if each.state == JobState.PREEMPTED.value:
             count += 1
-            winner = PREEMPTED_BY.match(each.reason)
+            winner = winner_of(each.reason)
             assert winner, each.reason
-            if winner[1] in ended:
-                found.append(f"{each.job_id} was displaced for {winner[1]}, which had ended")
-            if displaced_ns.setdefault(winner[1], each.at_ns) != each.at_ns:
-                found.append(f"{each.job_id} was displaced for {winner[1]}, which already had a place")
-            again += winner[1] in passed
-            passed.discard(winner[1])
+            if winner in ended:
+                found.append(f"{each.job_id} was displaced for {winner}, which had ended")
+            if displaced_ns.setdefault(winner, each.at_ns) != each.at_ns:
+                found.append(f"{each.job_id} was displaced for {winner}, which already had a place")
+            again += winner in passed
+            passed.discard(winner)
             continue
         if _gives_up(each):
             displaced_ns.pop(each.job_id, None)
@@ -347,8 +347,8 @@ def kills_while_reserved(events: Iterable[Event], kills_ns: Sequence[int]) -> in
         while left and left[-1] < each.at_ns:
             left.pop()
             count += bool(winners)
-        if each.state == JobState.PREEMPTED.value and (winner := PREEMPTED_BY.match(each.reason)):
-            winners.add(winner[1])
+        if each.state == JobState.PREEMPTED.value and (winner := winner_of(each.reason)):
+            winners.add(winner)
         elif _gives_up(each):
             winners.discard(each.job_id)
     return count

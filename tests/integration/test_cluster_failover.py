@@ -312,7 +312,7 @@ def test_winner_starts_only_after_its_victims_pods_are_gone(made: World) -> None
     victims = [each for each in low if made.job(each).state is not JobState.RUNNING]
     assert len(victims) == 2
     for each in victims:
-        assert f"preempted by job {high}" in made.reasons(each)
+        assert f"preempted by job {made.job(high).spec.name}" in made.reasons(each)
         assert made.seen.began_s[high, 1] >= made.seen.ended_s[each, 1]
     assert made.seen.overbooked == []
     assert len(made.pods(high)) == 1

@@ -389,19 +389,18 @@ async def test_the_schedule_has_running_and_planned_jobs(rig: Rig) -> None:
         assert (await client.get("/api/v1/schedule", params={"tenant": "default"})).status_code == 404
     groups = {each["name"]: each for each in by_cluster["groups"]}
     assert {name: (each["running"], each["planned"]) for name, each in groups.items()} == {
-        "a": (2, 0),
+        "a": (2, 1),
         "b": (2, 1),
-        "": (0, 1),
     }
-    (planned,) = groups[""]["jobs"]
-    assert (planned["name"], planned["planned"], planned["clusters"]) == ("next", True, [])
+    (planned,) = (each for each in groups["a"]["jobs"] if each["planned"])
+    assert (planned["name"], planned["clusters"]) == ("next", ["a"]), "it has a reservation there"
     ends = {each["end"] for name in "ab" for each in groups[name]["jobs"] if not each["planned"]}
     assert min(ends) <= planned["start"] <= max(ends)
     assert planned["start"] < planned["end"]
-    assert [each["name"] for each in of_b["groups"]] == ["b", ""]
+    assert [each["name"] for each in of_b["groups"]] == ["b"]
     assert by_queue["groups"] == own["groups"]
     assert (early["unplanned"], sum(each["planned"] for each in early["groups"])) == (2, 0)
-    assert [(each["name"], len(each["jobs"])) for each in few["groups"]] == [("a", 1), ("b", 1), ("", 0)]
+    assert [(each["name"], len(each["jobs"])) for each in few["groups"]] == [("a", 1), ("b", 1)]
 
 
 async def test_a_question_replays_a_trace(rig: Rig) -> None:
