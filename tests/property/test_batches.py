@@ -8,7 +8,7 @@ from tools.draw_histories import history
 from tools.record_cycle import Recorder
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, 1, 25])
 def test_the_size_of_batches_has_no_effect(seed: int) -> None:
     """Every start, resize and end of a history is the same, to the second, with batches of 1, 4 and 512 jobs."""
     drawn = history(seed)

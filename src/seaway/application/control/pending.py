@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
+from itertools import islice
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -216,6 +217,15 @@ class _JobHeap:
             self.heap = [each for each in self.heap if waits(each[2])]
             heapify(self.heap)
             self.swept = max(64, len(self.heap))
+
+    def ordered(self) -> Iterator[Ranked]:
+        """Yield the jobs in order, also outdated entries. The heap must not change in the meantime."""
+        rest = [(self.heap[0], 0)] if self.heap else []
+        while rest:
+            ranked, at = heappop(rest)
+            yield ranked
+            for below in range(2 * at + 1, min(2 * at + 3, len(self.heap))):
+                heappush(rest, (self.heap[below], below))
 
     def first(self, waits: Callable[[Entry], bool]) -> Ranked | None:
         """Return the first job that still waits."""
@@ -440,8 +450,9 @@ class Waiting:
         """Yield some of the first jobs of a lane, without those at a limit."""
         lane = self._lane(name)
         if lane and not lane.closed:
-            for _, _, each in lane.jobs.heap[:MAX_AHEAD]:
-                if self._waits(each) and each.kind not in lane.limited:
+            waiting = (each for _, _, each in lane.jobs.ordered() if self._waits(each))
+            for each in islice(waiting, MAX_AHEAD):
+                if each.kind not in lane.limited:
                     yield each
 
     def open_kinds(self) -> Iterator[tuple[str, Kind]]:
