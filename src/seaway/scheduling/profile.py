@@ -108,8 +108,14 @@ class Profile:
     @property
     def draws(self) -> bool:
         """True if a plugin makes random choices, or sorts jobs, so that a decision depends on those made with it."""
-        sorts = self.at(QueueSort)  # type: ignore[type-abstract]
-        return bool(sorts) or any(getattr(each.plugin, "draws", False) for each in self.plugins)
+        found = self._by_point.get("draws")
+        if found is None:
+            found = self._by_point["draws"] = tuple(
+                each.plugin
+                for each in self.plugins
+                if isinstance(each.plugin, QueueSort) or getattr(each.plugin, "draws", False)
+            )
+        return bool(found)
 
     @property
     def binds(self) -> bool:

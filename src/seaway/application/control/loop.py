@@ -356,7 +356,7 @@ class Controller:
             if decisions:
                 changes += self._start(decisions)
                 happened = True
-            if (idle and not decisions) or self._clock.monotonic_ns() >= until_ns:
+            if idle or self._clock.monotonic_ns() >= until_ns:
                 break
         happened |= bool(self._store_all(changes))
         with self.lock:

@@ -358,12 +358,6 @@ class Waiting:
             if self._waits(entry)
         )
 
-    def first(self, tenant: str, queue: str) -> Entry | None:
-        """Return the first job of a tenant in a queue."""
-        lane = self._lane((queue, tenant))
-        first = lane.jobs.first(self._waits) if lane else None
-        return first[2] if first else None
-
     def in_turn(self, queue: str) -> Iterator[Entry]:
         """Yield the first job of each tenant in a queue, that of the tenant whose turn it is first.
 

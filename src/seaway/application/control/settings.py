@@ -42,7 +42,7 @@ class ControlSettings:
     batch_size: int = 64
     """Maximum number of jobs that are decided and stored together. It has no effect on decisions."""
     max_tried_per_cycle: int = 512
-    """Number of jobs that one cycle tries to place. The next cycle continues with the others."""
+    """Number of jobs that are tried before other threads can acquire the lock. It has no effect on decisions."""
     assume_timeout_s: float = 60
     """Seconds after which an unconfirmed placement is released. The same time is added for every 100 replicas. Progress
     reports of the cluster extend it up to tenfold. Use more than 10 with Karmada.

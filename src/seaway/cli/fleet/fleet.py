@@ -80,19 +80,13 @@ def nodes(
     """Show nodes with a bar for each device. Filters of devices select nodes that have such a device."""
     from seaway.client.calls.fleet import nodes as call
 
-    mib, milli = _free(free_memory, free_cores)
     if node:
         place, _, name = node.rpartition("/")
         cluster = place or cluster
     wanted = call(
         cluster=cluster,
         name=name,
-        device=device,
-        model=model,
-        ready=ready,
-        healthy=healthy,
-        free_memory_mib=mib,
-        free_core_milli=milli,
+        **_wanted(device, model, free_memory, free_cores, ready=ready, healthy=healthy),
     )
     with connect(context) as client:
         body = whole(client, wanted)
@@ -123,16 +117,10 @@ def map_(
     """
     from seaway.client.calls.fleet import fleet_map as call
 
-    mib, milli = _free(free_memory, free_cores)
     wanted = call(
         cluster=cluster,
         name=name,
-        device=device,
-        model=model,
-        ready=ready,
-        healthy=healthy,
-        free_memory_mib=mib,
-        free_core_milli=milli,
+        **_wanted(device, model, free_memory, free_cores, ready=ready, healthy=healthy),
     )
     with connect(context) as client:
         body = client.body(wanted)
@@ -156,16 +144,10 @@ def devices(
     """Show devices with their allocated memory, cores and slices."""
     from seaway.client.calls.fleet import devices as call
 
-    mib, milli = _free(free_memory, free_cores)
     wanted = call(
         cluster=cluster,
         node=node,
-        device=device,
-        model=model,
-        ready=ready,
-        healthy=healthy,
-        free_memory_mib=mib,
-        free_core_milli=milli,
+        **_wanted(device, model, free_memory, free_cores, ready=ready, healthy=healthy),
     )
     with connect(context) as client:
         body = whole(client, wanted)
@@ -203,12 +185,16 @@ def models(context: typer.Context, cluster: Cluster = "", output: OutputOption =
     show(output, body, lambda wide: _models(body, wide=wide), lambda: (each["model"] for each in body["models"]))
 
 
-def _free(memory: str, cores: str) -> tuple[int, int]:
-    """Return the minimum free memory in MiB and cores in thousandths; raise `RejectedError` for an invalid amount."""
+def _wanted(
+    device: str, model: str, memory: str, cores: str, *, ready: bool | None, healthy: bool | None
+) -> dict[str, Any]:
+    """Return the filters of nodes and devices as parameters of a call; raise `RejectedError` for an invalid amount."""
     from seaway.domain.units import memory_mib, percent_milli
 
     mib = memory_mib(memory, where="--free-memory") if memory else 0
-    return mib, percent_milli(cores, where="--free-cores") if cores else 0
+    milli = percent_milli(cores, where="--free-cores") if cores else 0
+    filters = {"device": device, "model": model, "ready": ready, "healthy": healthy}
+    return {**filters, "free_memory_mib": mib, "free_core_milli": milli}
 
 
 def table(body: Body, *, wide: bool) -> RenderableType:

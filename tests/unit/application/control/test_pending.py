@@ -33,6 +33,11 @@ def tried(waiting: Waiting, most: int = 100) -> list[str]:
     return [each.record.id for each in waiting.take(most, alike)]
 
 
+def first_of(waiting: Waiting, tenant: str, queue: str) -> Entry | None:
+    """Return the first job of a tenant in a queue."""
+    return next((each for each in waiting.in_turn(queue) if each.record.spec.tenant == tenant), None)
+
+
 def waiting_of(*entries: Entry) -> Waiting:
     """Add pending jobs."""
     made = Waiting(FairShare(), QueueTree())
@@ -154,10 +159,10 @@ def test_the_first_of_a_queue_is_known() -> None:
     """Each tenant's first job in each queue can be queried, also when earlier ones left."""
     a, b = entered(0, queue="fast"), entered(1, queue="fast")
     waiting = waiting_of(b, a, entered(0, queue="fast", tenant="other"), entered(0, priority=9))
-    assert waiting.first("default", "fast") is a
+    assert first_of(waiting, "default", "fast") is a
     waiting.remove(a.record.id)
-    assert waiting.first("default", "fast") is b
-    assert waiting.first("nobody", "fast") is None
+    assert first_of(waiting, "default", "fast") is b
+    assert first_of(waiting, "nobody", "fast") is None
 
 
 def test_jobs_stored_from_somewhere_are_another_kind() -> None:
@@ -194,7 +199,7 @@ def test_any_history_is_taken_in_order(seed: int) -> None:
         else:
             waiting.try_all()
         first = min(there.values(), key=lambda each: each.order, default=None)
-        assert waiting.first("default", "default") is first, at
+        assert first_of(waiting, "default", "default") is first, at
     waiting.try_all()
     assert tried(waiting, 1000) == [each.record.id for each in sorted(there.values(), key=lambda each: each.order)]
 

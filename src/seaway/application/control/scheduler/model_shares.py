@@ -112,7 +112,7 @@ class ModelShares:
 
     def give_back(self) -> None:
         """Undo the last `take`, since the job did not start."""
-        if self._before:
+        if self._before and self.divides:
             self._before()
 
     def is_below_share(self, entry: Entry) -> bool:
