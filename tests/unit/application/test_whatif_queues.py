@@ -110,7 +110,7 @@ def test_an_answer_is_what_the_change_has_as_consequence(change: dict[str, Any])
     made = two_tenants()
     submit(made, "short", tenant="y", gpus=1, replicas=1, expected_duration_s=10)
     waits, now_ns = ask(made, **change), made.clock.now_ns()
-    names = {each.record.id: each.record.spec.name for each in made.plane.controller.live.waiting.entries()}
+    names = {each.id: each.spec.name for each in made.plane.controller.live.waiting.entries()}
     after = QueueChanges(**change).applied(made.plane.controller.names)
     for name, _ in change.get("tenants", ()):
         made.plane.operations.put_tenant(after.tenants[name], "ada")

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable
 from weakref import WeakKeyDictionary, WeakSet
 
 from seaway.application.control.fleet import Key
-from seaway.application.control.pending import Entry
 from seaway.application.control.settings import ControlSettings
 from seaway.application.histogram import Timing
 from seaway.application.ports.clock import Clock
 from seaway.application.records import Attempt, CompletedRun, EndedUse, JobRecord
 from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.past_durations import PastDurations, PastRuns
 from seaway.scheduling.queueing.past_use import PastUse
 from seaway.scheduling.queueing.tree import QueueTree

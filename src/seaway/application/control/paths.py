@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.network.paths import Choice, PathRequest, SteerablePair, choose
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.job import OTHER_COPY
-from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, NetworkNeed
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -126,7 +125,7 @@ class Steering:
             if live.cluster:
                 behind[fleet.gateway_of(live.cluster)].add(live.name)
         nodes_evaluated = islice(self._state.waiting.entries(), MAX_LOOKED_AT)
-        tried = [each for each in nodes_evaluated if _was_tried(each) and _bounded(each)]
+        tried = [each for each in nodes_evaluated if not each.fresh and _bounded(each)]
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
     def _chosen(self, crossing: SteerablePair, seen: _Seen) -> Choice:
@@ -135,9 +134,9 @@ class Steering:
         running = [*self._running(crossing.source, here, there)]
         entries = _jobs_needing(seen.tried, crossing.source, here, there)
         for _ in range(MAX_TRIED):
-            cluster_options = [PathRequest(entry.record.id, need) for entry, need in entries]
+            cluster_options = [PathRequest(entry.id, need) for entry, need in entries]
             choice = choose(crossing.paths, crossing.current, running, cluster_options)
-            decisive = next((each for each in entries if each[0].record.id == choice.job_id), None)
+            decisive = next((each for each in entries if each[0].id == choice.job_id), None)
             if decisive is None or self._fits_without_quality(decisive[0], there):
                 return choice
             entries.remove(decisive)
@@ -175,10 +174,6 @@ class Steering:
         except RejectedError:  # its gateway is gone
             return False
         return bool(decide(copy, queue, policy, overdue={0}, dry_run=True).jobs_placed[0])
-
-
-def _was_tried(entry: Entry) -> bool:
-    return entry.record.state is JobState.QUEUED
 
 
 def _bounded(entry: Entry) -> bool:

@@ -20,7 +20,7 @@ from seaway.application.control.elastic_work import ElasticWork
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.last_reports import LastReports
-from seaway.application.control.pending import Entry, Waiting, entry
+from seaway.application.control.pending import entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings, SchedulerSettings
 from seaway.application.control.stages import Stages
@@ -49,6 +49,8 @@ from seaway.domain.queues import Backfill, Elastic, Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.waiting import Waiting
 from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import Owner, QueueTree
@@ -517,8 +519,8 @@ class ControlState:
         """Learn from the run of a job that completed."""
         attempt = self.attempts.get((job.id, job.attempt))
         for each in self.history.learn(job, attempt) if attempt else ():
-            if self.waiting.get(each.record.id) is each:
-                self.consider(each.record.id)
+            if self.waiting.get(each.id) is each:
+                self.consider(each.id)
 
     def _release_removed(self, key: Key) -> None:
         """Release the allocations of an ending attempt in clusters that removed it."""
@@ -723,7 +725,7 @@ class ControlState:
         job = without_models(entry.job, {*hits, *left}, self.fleet.snapshot)
         if left and job.demand.devices.models == {NO_MODEL}:
             job = without_models(entry.job, hits, self.fleet.snapshot)
-        return self.advance.narrow(job, entry.record.spec)
+        return self.advance.narrow(job, entry.spec)
 
     def backfill_of(self, queue: str) -> Backfill:
         """Return the jobs of a queue that may start before an earlier one."""
@@ -745,9 +747,9 @@ class ControlState:
             match changed:
                 case Queue() if each.queue != changed.name:
                     continue
-                case Tenant() if each.record.spec.tenant != changed.name:
+                case Tenant() if each.spec.tenant != changed.name:
                     continue
-            self.consider(each.record.id)
+            self.consider(each.id)
         self.waiting.try_all()
 
     def renew_capacities(self) -> None:

@@ -248,7 +248,7 @@ class QueueViews:
         plan = self._controller.forecast.plan()
         with self._controller.lock:
             live = self._controller.live
-            orders = {each.record.id: each.order for each in live.waiting.entries()}
+            orders = {each.id: each.order for each in live.waiting.entries()}
             jobs = [
                 job
                 for job in live.jobs.values()

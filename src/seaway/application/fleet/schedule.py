@@ -158,7 +158,7 @@ def schedule(
         now_ns = live.clock.now_ns()
         attempts, jobs = list(live.attempts.values()), list(live.jobs.values())
         reserved = {
-            each.entry.record.id: {placement.cluster for placement in each.placements}
+            each.entry.id: {placement.cluster for placement in each.placements}
             for each in controller.scheduler.reservations.made()
         }
     groups: defaultdict[str, _Group] = defaultdict(_Group)

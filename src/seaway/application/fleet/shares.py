@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from seaway.application.control.loop import Controller
-from seaway.application.control.pending import Entry
 from seaway.application.records import JobRecord
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.errors import ConflictError
 from seaway.domain.queues import Order, Queue, children_of
 from seaway.domain.reasons import Reason
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.tree import QueueNode
@@ -218,13 +218,12 @@ class Shares:
             for each in entries
             if each is not own and each.queue == own.queue and (not of_tenant or each.lane == own.lane)
         }
-        place, of, ahead = _placed(own.order, keys, lambda each: each.record.spec.name)
-        record = own.record
-        waited_s = (self._controller.live.clock.now_ns() - record.submitted_ns) / 1e9
+        place, of, ahead = _placed(own.order, keys, lambda each: each.spec.name)
+        waited_s = (self._controller.live.clock.now_ns() - own.submitted_ns) / 1e9
         ageing = waited_s / queue.ageing_s if queue.ageing_s else 0.0
-        priority = 0 if queue.order in {Order.FIFO, Order.SHORTEST} else record.spec.priority
+        priority = 0 if queue.order in {Order.FIFO, Order.SHORTEST} else own.spec.priority
         value = priority + ageing
-        return Factor("job", record.spec.name, place, of, False, priority, ageing, value=value, ahead=ahead)
+        return Factor("job", own.spec.name, place, of, False, priority, ageing, value=value, ahead=ahead)
 
 
 def _placed(

@@ -6,11 +6,11 @@ from collections import Counter
 from threading import Lock
 
 from seaway.application.control.loop import Controller
-from seaway.application.control.pending import Kind
 from seaway.application.records import JobRecord
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.errors import UnavailableError
 from seaway.domain.job_state import WAITING
+from seaway.scheduling.cycle.jobs import Kind
 
 MAX_KINDS = 12
 """Maximum number of examined kinds of jobs, most frequent first. Jobs of other kinds count as `OTHERS`."""
@@ -59,11 +59,11 @@ class WaitingRules:
         kinds: Counter[Kind] = Counter()
         first: dict[Kind, JobRecord] = {}
         with self._controller.lock:
-            entries, jobs = list(self._controller.live.waiting.entries()), list(self._controller.live.jobs.values())
+            entries, jobs = list(self._controller.live.waiting.entries()), self._controller.live.jobs.copy()
         for each in entries:
             kinds[each.kind] += 1
-            first.setdefault(each.kind, each.record)
-        found[PAUSED] = sum(job.state in WAITING for job in jobs) - len(entries)
+            first.setdefault(each.kind, jobs[each.id])
+        found[PAUSED] = sum(job.state in WAITING for job in jobs.values()) - len(entries)
         return kinds, first
 
     def _rule(self, job: JobRecord) -> str:

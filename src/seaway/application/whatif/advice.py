@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.views import Sees
 from seaway.domain.amounts import GPUS, JOBS, MODEL_PREFIX, Amounts, amount_of, resource_text
 from seaway.domain.queues import children_of
 from seaway.domain.reasons import Reason
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.tree import LimitHit, Owner
 
 MAX_QUEUES = 8
@@ -51,7 +51,7 @@ def queues_with_room(names: Names, entry: Entry, place_in: Callable[[str], str])
     place_in
         Return the first place that the job would get in a queue; empty for none.
     """
-    queues, tenant = names.queues.copy(), entry.record.spec.tenant
+    queues, tenant = names.queues.copy(), entry.spec.tenant
     parents = children_of(queues.values())
     open_to = (each for each in queues.values() if each.tenant in ("", tenant) and not parents.get(each.name))
     tried = islice((each.name for each in open_to if each.name != entry.queue), MAX_QUEUES)

@@ -14,7 +14,6 @@ import numpy as np
 
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
-from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.scheduler.preemptor import Preview, preview_text
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
@@ -52,6 +51,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY_FREE,
 )
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.engine import trial_placements
 from seaway.scheduling.explain import MAX_CANDIDATES, Keeper, explain, remedies, remedies_text, summary, verified
 from seaway.scheduling.profile import Profile
@@ -626,7 +626,7 @@ class DryRuns:
                 entries = list(self._controller.live.waiting.entries())
             orders: defaultdict[tuple[str, str], list[SortKey]] = defaultdict(list)
             for each in entries:
-                orders[each.record.spec.tenant, each.queue].append(each.order)
+                orders[each.spec.tenant, each.queue].append(each.order)
             for known in orders.values():
                 known.sort()
             self._orders = (now_ns, orders)

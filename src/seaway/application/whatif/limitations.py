@@ -88,7 +88,7 @@ def usable(  # two copies, a job in two forms, its user, and a limit
     live, reservations = controller.live, controller.scheduler.reservations
     past, snapshot, limitations, starts_ns = live.history.runs(spec, user), free, list[Limitation](), list[int | None]()
     now_ns, wall_ns = live.clock.monotonic_ns(), live.clock.now_ns()
-    others = [each for each in reservations.made() if each.entry.record.id != job.name]
+    others = [each for each in reservations.made() if each.entry.id != job.name]
     if others and not reservations.lets_pass(past.expected_s if past else spec.max_duration_s, job.name):
         snapshot = _without_own(controller, reserved, job.name)
         keepers = [_keeper(each, spec.tenant, wall_ns - now_ns) for each in others]
@@ -136,11 +136,11 @@ def _within_s(starts_ns: Sequence[int | None], now_ns: int) -> int | None:
 
 def _keeper(reservation: Reservation, tenant: str, wall_of_monotonic_ns: int) -> Keeper:
     """Return the job that has a reservation, by name only if it is of the same tenant."""
-    record = reservation.entry.record
+    spec = reservation.entry.spec
     params: dict[str, str | int] = {}
     code = "reserved_for_other_tenant"
-    if record.spec.tenant == tenant:
-        code, params = "reserved_for_job", {"job": record.spec.name, "job_id": record.id}
+    if spec.tenant == tenant:
+        code, params = "reserved_for_job", {"job": spec.name, "job_id": reservation.entry.id}
     if reservation.starts_ns is None:
         code += "_until"
         params["until"] = time_param(reservation.until_ns + wall_of_monotonic_ns)

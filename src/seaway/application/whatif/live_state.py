@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seaway.application.control import pending
-from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
 from seaway.application.control.scheduler.preemptor import in_clusters, spare_replicas
@@ -29,6 +28,7 @@ from seaway.domain.queues import Elastic, Queue
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_REPLICA
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.explain import Keeper
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.lanes import LaneName
@@ -113,7 +113,13 @@ class Entries:
         """Return the entry of a waiting job again, if its queue or tenant changes."""
         changed = {name for name, _ in (*changes.queues, *changes.tenants)}
         same = changed.isdisjoint(entry.lane) and changes.queue_of(*entry.lane) == entry.queue
-        return entry if same else self.moved(entry.record, entry.past, changes)
+        if same:
+            return entry
+        queue = self.names.queues.get(name := changes.queue_of(*entry.lane)) or Queue(name)
+        refusals = self.refusals.get(entry.id, NEVER_REFUSED)
+        apart = entry.user if self.tree.limits_users(name, entry.tenant) else ""
+        clusters = self.names.clusters_of(name)
+        return pending.in_queue(entry, queue, clusters, self.state.discipline, refusals, apart=apart)
 
     def asked(self, at: int, spec: JobSpec) -> Entry:
         """Return the entry of a job of the question."""

@@ -148,7 +148,7 @@ class Side:
     def __post_init__(self) -> None:
         """Plan the starts."""
         plan = planned(self.state, self.running, MAX_PLANNED)
-        starts = {each.record.id: plan.get(each.record.id) for each in self.state.entries}
+        starts = {each.id: plan.get(each.id) for each in self.state.entries}
         self.waits_s = {
             job_id: UNKNOWN_S
             if start is None or start.starts_ns is None
@@ -168,7 +168,7 @@ class Side:
     def waits(self) -> Iterator[tuple[str, str, str, float]]:
         """Yield the ID, queue, tenant and wait of each waiting job."""
         for entry in self.state.entries:
-            yield entry.record.id, *entry.lane, self.waits_s[entry.record.id]
+            yield entry.id, *entry.lane, self.waits_s[entry.id]
 
     def runs(self, waiting: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yield the queue and tenant of each running job of `waiting`, the jobs that wait on the other side."""
@@ -188,11 +188,11 @@ class Side:
             within = min(each.ends_s, window_s) / window_s
             yield each.owner.queue, each.owner.tenant, each.amounts.get(GPUS, 0) / gpus * within
         for entry in self.state.entries:
-            wait_s, lasts_s = self.waits_s[entry.record.id], entry.max_duration_s
+            wait_s, lasts_s = self.waits_s[entry.id], entry.max_duration_s
             ends_s = min(wait_s + (NEVER_S if lasts_s is None else lasts_s), window_s)
             amounts, within = entry.kind.requested, max(0.0, ends_s - wait_s) / window_s
             share = max(amounts.get(GPUS, 0) / gpus, amounts.get(GPU_MEMORY, 0) / memory_mib)
-            yield entry.queue, entry.record.spec.tenant, share * within
+            yield entry.queue, entry.spec.tenant, share * within
 
 
 def due_jobs(state: PlanState, running: Sequence[tuple[Key, Running]]) -> Collection[str]:
@@ -365,7 +365,7 @@ def _shifts(before: Side, after: Side) -> tuple[list[Shift], list[Shift]]:
     """Return the jobs that start earlier, and those that start later; the largest change first."""
     changes = []
     for entry in after.state.entries:
-        job_id, spec = entry.record.id, entry.record.spec
+        job_id, spec = entry.id, entry.spec
         if job_id not in before.waits_s:
             continue
         was_s, is_s = before.waits_s[job_id], after.waits_s[job_id]

@@ -9,7 +9,6 @@ from functools import partial
 from seaway.application.admission import Admission
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
-from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.forecast import in_order, running
 from seaway.application.control.scheduler.reservations import NEVER_NS
 from seaway.application.control.tenancy import Names
@@ -50,6 +49,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.explain import Keeper
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import Key
@@ -247,7 +247,7 @@ class WhatIf:
         with self._controller.lock:
             advance = self._controller.live.advance
             for entry, before in entries:
-                spec, job = entry.record.spec, entry.job
+                spec, job = entry.spec, entry.job
                 key = (entry.kind, *entry.lane, spec.time_limit_s)
                 if key not in known:
                     known[key] = advance.narrow(job, spec).demand, reserved_text(advance.closed_to(spec))

@@ -365,13 +365,11 @@ def helped(made: Scene) -> list[str]:
         reserved = scheduler.reservations.made() and not scheduler.reservations.may_pass(entry)
         if live.waiting.is_behind(entry) or (reserved and not scheduler.reservations.own(entry)):
             continue
-        if tree.hit(entry.owner, entry.kind.requested, entry.record.id) or tree.model_hits(
-            entry.owner, entry.kind.requested
-        ):
+        if tree.hit(entry.owner, entry.kind.requested, entry.id) or tree.model_hits(entry.owner, entry.kind.requested):
             continue
         profile = scheduler.profile(entry.queue)
         if decide(snapshot.copy(), JobQueue(snapshot, [entry.job]), profile, dry_run=True).jobs_placed[0]:
-            found.append(entry.record.id)
+            found.append(entry.id)
     return found
 
 

@@ -15,7 +15,6 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.cluster_threads import Threads
 from seaway.application.control.loop import LONGEST_NS, PART, Controller, FairLock
-from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.scheduler import Decision
 from seaway.application.control.settings import ControlSettings
 from seaway.application.control.state import ControlState
@@ -27,6 +26,7 @@ from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import InvariantError, UnavailableError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Queue
+from seaway.scheduling.cycle.jobs import Entry
 from tests.fakes.control_plane import make_policy
 from tests.fakes.memory_store import MemoryStore
 from tests.unit.application.scene import Scene, scene, spec, two_clusters

@@ -6,10 +6,12 @@ from random import Random
 
 import pytest
 
-from seaway.application.control.pending import Entry, Waiting, entry
-from seaway.application.control.rejections import Refusals
+from seaway.application.control.pending import entry
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Backfill, Queue
+from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.waiting import Waiting
 from seaway.scheduling.queueing.registry import FairShare
 from seaway.scheduling.queueing.tree import LimitHit, Owner, QueueTree
 from tests.fakes.records import NOW_NS, job_record
@@ -18,9 +20,9 @@ from tests.unit.application.scene import spec
 QUEUE = Queue("default")
 
 
-def entered(at: int = 0, **fields: object) -> Entry:
+def entered(at: int = 0, refusals: Refusals = NEVER_REFUSED, **fields: object) -> Entry:
     """Create a pending job, submitted at a time."""
-    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), QUEUE, frozenset(), FairShare())
+    return entry(job_record(spec=spec(**fields), submitted_ns=NOW_NS + at), QUEUE, frozenset(), FairShare(), refusals)
 
 
 def alike(_: Entry) -> Hashable:
@@ -30,12 +32,12 @@ def alike(_: Entry) -> Hashable:
 
 def tried(waiting: Waiting, most: int = 100) -> list[str]:
     """Take the next jobs to try; return ids."""
-    return [each.record.id for each in waiting.take(most, alike)]
+    return [each.id for each in waiting.take(most, alike)]
 
 
 def first_of(waiting: Waiting, tenant: str, queue: str) -> Entry | None:
     """Return the first job of a tenant in a queue."""
-    return next((each for each in waiting.in_turn(queue) if each.record.spec.tenant == tenant), None)
+    return next((each for each in waiting.in_turn(queue) if each.spec.tenant == tenant), None)
 
 
 def waiting_of(*entries: Entry) -> Waiting:
@@ -51,7 +53,7 @@ def test_priority_goes_first_then_who_came_first() -> None:
     late, early = entered(2), entered(1, cpu_milli=2000)
     urgent, idle = entered(3, priority=5), entered(0, priority=-1)
     waiting = waiting_of(late, idle, early, urgent)
-    assert tried(waiting) == [each.record.id for each in (urgent, early, late, idle)]
+    assert tried(waiting) == [each.id for each in (urgent, early, late, idle)]
     assert not len(waiting)
 
 
@@ -60,8 +62,8 @@ def test_tenants_take_rounds() -> None:
     many = [entered(at, tenant="a") for at in range(4)]
     few = [entered(10 + at, tenant="b", priority=-5) for at in range(2)]
     waiting = waiting_of(*many, *few)
-    assert tried(waiting, 3) == [each.record.id for each in (many[0], few[0], many[1])]
-    assert tried(waiting) == [each.record.id for each in (few[1], many[2], many[3])]
+    assert tried(waiting, 3) == [each.id for each in (many[0], few[0], many[1])]
+    assert tried(waiting) == [each.id for each in (few[1], many[2], many[3])]
 
 
 def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
@@ -69,12 +71,12 @@ def test_what_does_not_fit_is_not_tried_again_until_the_fleet_changes() -> None:
     small, like, other = entered(0), entered(1), entered(2, cpu_milli=5000)
     waiting = waiting_of(small, like, other)
     waiting.refuse(small.kind)
-    assert tried(waiting) == [other.record.id]
+    assert tried(waiting) == [other.id]
     assert waiting.idle
     waiting.put(entered(3))
     assert waiting.idle, "one more of a kind that does not fit"
     waiting.try_all()
-    assert tried(waiting)[:2] == [small.record.id, like.record.id]
+    assert tried(waiting)[:2] == [small.id, like.id]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -91,10 +93,10 @@ def test_infeasible_jobs_are_skipped_together_without_a_change_of_the_order(seed
         )
         for at in range(40)
     ]
-    large = {each.record.id for each in jobs if random.random() < 0.7}
+    large = {each.id for each in jobs if random.random() < 0.7}
 
     def infeasible(each: Entry) -> bool:
-        return each.record.id in large
+        return each.id in large
 
     def taken(*, at_once: bool) -> list[Entry]:
         waiting, found = waiting_of(*jobs), list[Entry]()
@@ -104,7 +106,7 @@ def test_infeasible_jobs_are_skipped_together_without_a_change_of_the_order(seed
 
     together = taken(at_once=True)
     assert taken(at_once=False) == together
-    assert {each.record.id for each in together} == {each.record.id for each in jobs} - large
+    assert {each.id for each in together} == {each.id for each in jobs} - large
 
 
 def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
@@ -112,18 +114,17 @@ def test_a_batch_ends_where_jobs_are_decided_otherwise() -> None:
     jobs = [entered(at, cpu_milli=2000 if at == 2 else 1000) for at in range(4)]
     waiting = waiting_of(*jobs)
     taken = waiting.take(10, lambda each: each.job.demand)
-    assert [each.record.id for each in taken] == [each.record.id for each in jobs[:2]]
+    assert [each.id for each in taken] == [each.id for each in jobs[:2]]
 
 
 def test_a_job_that_changed_waits_as_it_is_now() -> None:
     """A newer record of a job replaces the older one; a removed job is skipped."""
     first, second = entered(0), entered(1)
     waiting = waiting_of(first, second)
-    behind = replace(first.record, spec=replace(first.record.spec, priority=-1), version=2)
-    waiting.put(entry(behind, QUEUE, frozenset(), FairShare()))
+    waiting.put(replace(entered(0, priority=-1), id=first.id))
     assert len(waiting) == 2
-    assert tried(waiting, 1) == [second.record.id]
-    waiting.remove(first.record.id)
+    assert tried(waiting, 1) == [second.id]
+    waiting.remove(first.id)
     waiting.remove("nobody")
     assert tried(waiting) == []
 
@@ -131,27 +132,25 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
 def test_jobs_are_taken_in_once_they_were_tried() -> None:
     """New jobs are reported, each once, when they are known not to fit, and a limited number at a time."""
     new = [entered(at) for at in range(5)]
-    queued = entry(
-        replace(new[0].record, id=new[0].record.id[::-1], state=JobState.QUEUED), QUEUE, frozenset(), FairShare()
-    )
+    queued = replace(new[0], id=new[0].id[::-1], fresh=False)
     waiting = waiting_of(*new, queued)
     assert not waiting.fresh(10)
     waiting.refuse(new[0].kind)
-    assert [each.record.id for each in waiting.fresh(3)] == [each.record.id for each in new[:3]]
-    assert [each.record.id for each in waiting.fresh(3)] == [each.record.id for each in new[3:]]
+    assert [each.id for each in waiting.fresh(3)] == [each.id for each in new[:3]]
+    assert [each.id for each in waiting.fresh(3)] == [each.id for each in new[3:]]
     assert not waiting.fresh(3)
 
 
 def test_jobs_that_were_taken_from_a_place_are_distinguished_once_they_were_tried() -> None:
     """Their earlier reason is valid until then; after several tries they are still reported once."""
-    first = entered(0)
-    back = replace(first.record, state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
-    waiting = waiting_of(entry(back, QUEUE, frozenset(), FairShare()))
+    back = job_record(spec=spec(), state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
+    first = entry(back, QUEUE, frozenset(), FairShare())
+    waiting = waiting_of(first)
     assert not waiting.fresh(3)
     for _ in range(2):
         waiting.put_back(waiting.take(1, lambda _: 0))
     waiting.refuse(first.kind)
-    assert [each.record.id for each in waiting.fresh(3)] == [back.id]
+    assert [each.id for each in waiting.fresh(3)] == [back.id]
     assert not waiting.fresh(3)
 
 
@@ -160,22 +159,19 @@ def test_the_first_of_a_queue_is_known() -> None:
     a, b = entered(0, queue="fast"), entered(1, queue="fast")
     waiting = waiting_of(b, a, entered(0, queue="fast", tenant="other"), entered(0, priority=9))
     assert first_of(waiting, "default", "fast") is a
-    waiting.remove(a.record.id)
+    waiting.remove(a.id)
     assert first_of(waiting, "default", "fast") is b
     assert first_of(waiting, "nobody", "fast") is None
 
 
 def test_jobs_stored_from_somewhere_are_another_kind() -> None:
     """A job with excluded devices or nodes is tried separately from equal ones."""
-    plain = entered()
     by_device, by_node = Refusals(1, frozenset({"GPU-1"})), Refusals(1, places=frozenset({("alpha", "node-1")}))
-    kinds = {
-        entry(plain.record, QUEUE, frozenset(), FairShare(), each).kind for each in (Refusals(), by_device, by_node)
-    }
+    kinds = {entered(0, each).kind for each in (Refusals(), by_device, by_node)}
     assert len(kinds) == 3
-    assert entry(plain.record, QUEUE, frozenset(), FairShare(), by_node).kind in kinds
-    assert "GPU-1" in entry(plain.record, QUEUE, frozenset(), FairShare(), by_device).job.demand.devices.avoid_uuids
-    assert ("alpha", "node-1") in entry(plain.record, QUEUE, frozenset(), FairShare(), by_node).job.demand.nodes.avoid
+    assert entered(1, by_node).kind in kinds
+    assert "GPU-1" in entered(0, by_device).job.demand.devices.avoid_uuids
+    assert ("alpha", "node-1") in entered(0, by_node).job.demand.nodes.avoid
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -188,10 +184,10 @@ def test_any_history_is_taken_in_order(seed: int) -> None:
         what = random.random()
         if what < 0.5 or not there:
             one = entered(random.randrange(50), cpu_milli=random.randrange(1, 4), priority=random.randrange(3))
-            there[one.record.id] = one
+            there[one.id] = one
             waiting.put(one)
         elif what < 0.7:
-            waiting.remove(there.pop(random.choice(list(there))).record.id)
+            waiting.remove(there.pop(random.choice(list(there))).id)
         elif what < 0.9:
             waiting.put_back(waiting.take(random.randrange(1, 5), alike))
         elif what < 0.95:
@@ -201,7 +197,7 @@ def test_any_history_is_taken_in_order(seed: int) -> None:
         first = min(there.values(), key=lambda each: each.order, default=None)
         assert first_of(waiting, "default", "default") is first, at
     waiting.try_all()
-    assert tried(waiting, 1000) == [each.record.id for each in sorted(there.values(), key=lambda each: each.order)]
+    assert tried(waiting, 1000) == [each.id for each in sorted(there.values(), key=lambda each: each.order)]
 
 
 def test_without_backfill_a_job_that_was_put_back_is_tried_again() -> None:

@@ -18,7 +18,7 @@ def one_node(gpus: int = 4, **settings: float) -> Scene:
 
 def reserved_for(made: Scene) -> set[str]:
     """Return the jobs with a reservation."""
-    return {each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()}
+    return {each.entry.id for each in made.plane.controller.scheduler.reservations.made()}
 
 
 def test_a_head_that_does_not_fit_does_not_block_the_others() -> None:
@@ -58,7 +58,7 @@ def test_a_reservation_begins_when_the_last_job_that_has_to_end_ends(needed: int
     made.plane.settle()
     head = made.submit(gpus=needed, expected_duration_s=10)
     (reservation,) = made.plane.controller.scheduler.reservations.made()
-    assert reservation.entry.record.id == head
+    assert reservation.entry.id == head
     assert reservation.starts_ns == made.clock.monotonic_ns() + 100 * needed * NS_PER_S
     plain = made.plane.controller.live.fleet.snapshot.copy()
     made.plane.controller.scheduler.reservations.lift_from(plain)

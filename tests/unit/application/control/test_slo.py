@@ -211,7 +211,7 @@ def test_stored_data_for_a_job_that_waits_breaks_nothing() -> None:
     second = running(made, **bounds, min_bandwidth_mbps=300)
     third = made.submit(**{**NEAR, **bounds, "min_bandwidth_mbps": 300})
     made.plane.run(20)
-    assert [each.entry.record.id for each in made.plane.controller.scheduler.reservations.made()] == [third]
+    assert [each.entry.id for each in made.plane.controller.scheduler.reservations.made()] == [third]
     assert (reported(made, first), reported(made, second), made.job(first).attempt) == ([], [], 1)
     measured(made, [Link(each.source, each.target, 10 * MS, bandwidth_mbps=800) for each in ties()])
     made.plane.run(5)

@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 
 from seaway.application.control.arrays import LaterTasks
-from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
@@ -36,6 +35,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.arrays import Int64
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
@@ -142,7 +142,7 @@ class PlanState:
     def planned_s(self, entry: Entry) -> int | None:
         """Return the duration of a waiting job in the plan, seconds; None if it has no end, or none is known."""
         known_s = entry.max_duration_s
-        return self.typical_s if known_s is None and not entry.record.spec.restarts else known_s
+        return self.typical_s if known_s is None and not entry.spec.restarts else known_s
 
 
 class Forecast:
@@ -249,7 +249,7 @@ class Forecast:
             ],
             list(live.waiting.entries()),
             {
-                each.entry.record.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
+                each.entry.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
                 for each in self._reservations.made()
                 if each.starts_ns is not None
             },
@@ -257,7 +257,7 @@ class Forecast:
                 each: live.advance.devices(each) if each.gpus else frozenset()
                 for each in self._names.reservations.values()
             },
-            frozenset(each.record.id for each in self._reservations.claims()),
+            frozenset(each.id for each in self._reservations.claims()),
             {
                 job_id: (each.victims, max(0, each.at_ns - monotonic_ns) // NS_PER_S)
                 for job_id, each in self._preemptor.foreseen.items()
@@ -377,11 +377,11 @@ class _Plan:
         plans = [(self.regions[region], _vector(need, _RESOURCES))]
         holders = self.tree.limits_of(entry.owner)
         plans += [(self._limit(each), _vector({**need, JOBS: 1}, sorted(each.limit))) for each in holders]
-        after_s = max(after_s, self._reserved_s(entry.record.id, region))
+        after_s = max(after_s, self._reserved_s(entry.id, region))
         starts_s = _earliest(plans, lasts, after_s)
-        if starts_s == 0 and entry.record.id in self.state.refused:  # there is room in total, but not for its replicas
+        if starts_s == 0 and entry.id in self.state.refused:  # there is room in total, but not for its replicas
             starts_s = _earliest(plans, lasts, self.change_s) if self.change_s < NEVER_S else -1
-        victims, at_s = self.state.foreseen.get(entry.record.id, (frozenset(), NEVER_S))
+        victims, at_s = self.state.foreseen.get(entry.id, (frozenset(), NEVER_S))
         if victims and not 0 <= starts_s <= max(after_s, at_s):
             self._displace(victims, at_s)
             self.change_s = min(self.change_s, at_s)
@@ -428,7 +428,7 @@ class _Plan:
         """Return the reservation with room for a planned job of its holder, and what the job holds of it."""
         need = _vector(entry.kind.requested, _RESOURCES)
         for each in self.state.advance:
-            if not each.is_held_by(entry.record.spec.tenant, entry.queue):
+            if not each.is_held_by(entry.spec.tenant, entry.queue):
                 continue
             reserved = self._reserved(frozenset({each}))
             total = _total(reserved.cells, region)
@@ -509,7 +509,7 @@ class _Plan:
 
 
 def _region_of(entry: Entry, tree: QueueTree, advance: Iterable[AdvanceReservation]) -> _Region:
-    spec = entry.record.spec
+    spec = entry.spec
     closed = frozenset(each for each in advance if not each.is_held_by(spec.tenant, entry.queue))
     endless = bool(closed) and spec.time_limit_s is None
     return _Region(entry.job.demand.nodes.clusters, tree.products(entry.kind.models), closed, endless)
@@ -604,7 +604,7 @@ class _ArrayLimits:
 
     def start(self, plan: _Plan, entry: Entry, after_s: int) -> int:
         """Plan a job after the tasks that it waits for; return its start, -1 if it is unknown."""
-        array = entry.record.array
+        array = entry.array
         ends_s = self._ends_s.get(array)
         if ends_s is None:
             return plan.start(entry, after_s)
@@ -623,9 +623,9 @@ def _later_entries(state: PlanState, most: int) -> Iterator[Entry]:
         queue = queues.get(one.queue) or Queue(one.queue)
         last = tasks.array.task(tasks.array.spec.array.last if tasks.array.spec.array else 0).id
         for number in range(min(tasks.count, most)):
-            record = replace(one.record, id=f"{last}~{number:06}")  # behind all tasks in the queue
-            job = replace(one.job, name=record.id)
-            yield replace(one, record=record, job=job, order=state.discipline.job_key(job, record.submitted_ns, queue))
+            job_id = f"{last}~{number:06}"  # behind all tasks in the queue
+            job = replace(one.job, name=job_id)
+            yield replace(one, id=job_id, job=job, order=state.discipline.job_key(job, one.submitted_ns, queue))
 
 
 def planned(
@@ -650,23 +650,23 @@ def planned(
         plan.add_region(region)
     tree.hold_all((key, each.owner, each.amounts) for key, each in attempts)
     found: dict[str, PlannedStart] = {}
-    limits, unqueued = _ArrayLimits(state, attempts), {each.record.id for each in later}
-    first = {each.record.id: plan.start(each, 0) for each in state.entries if each.record.id in state.winners}
+    limits, unqueued = _ArrayLimits(state, attempts), {each.id for each in later}
+    first = {each.id: plan.start(each, 0) for each in state.entries if each.id in state.winners}
     strict = {queue.name for queue in state.queues if queue.backfill is Backfill.NONE}
     latest_s: dict[str, int] = {}
     for rank, entry in enumerate(in_order(state.discipline, tree, [*state.entries, *later])):
         if rank >= most:
             break
         after_s = latest_s.get(entry.queue, 0)
-        starts_s = first.get(entry.record.id, -1)
-        if entry.record.id not in first and after_s >= 0:
+        starts_s = first.get(entry.id, -1)
+        if entry.id not in first and after_s >= 0:
             starts_s = limits.start(plan, entry, after_s)
         if entry.queue in strict:
             latest_s[entry.queue] = starts_s
-        if entry.record.id in unqueued:
+        if entry.id in unqueued:
             continue
         at_ns = state.now_ns + starts_s * NS_PER_S if starts_s >= 0 else None
         lasts_s = entry.max_duration_s
         ends_ns = None if at_ns is None or lasts_s is None else at_ns + lasts_s * NS_PER_S
-        found[entry.record.id] = PlannedStart(rank, at_ns, ends_ns, entry.job.demand.nodes.clusters)
+        found[entry.id] = PlannedStart(rank, at_ns, ends_ns, entry.job.demand.nodes.clusters)
     return found

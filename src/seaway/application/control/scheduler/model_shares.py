@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.state import ControlState
+from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.queueing.entitlements import Models
 from seaway.scheduling.queueing.model_shares import NONE, PoolShares, pool_shares
 from seaway.scheduling.queueing.tree import QueueNode

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.reservations import Reservation, Reservations
 from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.application.control.state import ControlState
@@ -32,6 +31,7 @@ from seaway.domain.queues import Elastic
 from seaway.domain.reasons import Reason, both, time_param
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -213,7 +213,7 @@ class Preemptor:
         """Record jobs that do not fit now, or have no room under a limit."""
         for entry in entries:
             if self._may_ask(entry):
-                self._requests[entry.record.id] = entry
+                self._requests[entry.id] = entry
 
     def set_aside(self) -> list[Entry]:
         """Return some jobs that are set aside and may displace others now: at once after a change of rules, or limits.
@@ -234,7 +234,7 @@ class Preemptor:
 
     def _may_ask(self, entry: Entry) -> bool:
         """Report cheaply whether a search makes sense."""
-        if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.record.id):
+        if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.id):
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
 
@@ -266,7 +266,7 @@ class Preemptor:
                 if not late:
                     found += self._claims_alike(asked, now_ns + LONGEST_NS, within=within)
                 elif not within:
-                    self._requests.setdefault(asked.record.id, asked)  # for the next call
+                    self._requests.setdefault(asked.id, asked)  # for the next call
         return found
 
     def _claims_alike(self, asked: Entry, until_ns: int, *, within: bool) -> Iterator[Claim]:
@@ -278,7 +278,7 @@ class Preemptor:
             Whether only jobs within the guarantees of their own queues claim a place. These are first.
         """
         claimed, waiting = self._reservations.of_claim, self._state.waiting
-        alike = waiting.alike(asked, MAX_ALIKE, without=lambda each: bool(claimed(each.record.id)))
+        alike = waiting.alike(asked, MAX_ALIKE, without=lambda each: bool(claimed(each.id)))
         for entry in alike:
             if self._state.clock.monotonic_ns() > until_ns or not self._may_ask(entry):
                 return
@@ -289,7 +289,7 @@ class Preemptor:
                 return
             yield claim
         if len(alike) == MAX_ALIKE:
-            self._requests.setdefault(asked.record.id, asked)
+            self._requests.setdefault(asked.id, asked)
 
     def room_for(self, job_id: str) -> Sequence[RoomMaker]:
         """Return the jobs that make room for a waiting one; none after a restart."""
@@ -321,14 +321,14 @@ class Preemptor:
         self._shrunk.clear()
         for claim, outcome in zip(claims, outcomes, strict=True):
             if outcome is not Outcome.STORED:
-                self._claims.pop(claim.entry.record.id, None)
-                self._reservations.release_placed(claim.entry.record.id)
+                self._claims.pop(claim.entry.id, None)
+                self._reservations.release_placed(claim.entry.id)
                 continue
             for each in claim.ends:
                 self._state.tree.end(each.key)
                 self.displaced[each.owner.queue, PRIORITY if each in claim.lower else RECLAIM] += 1
                 if each.owner.queue != claim.entry.queue:
-                    self._taken[claim.entry.record.id].add(each.key[0])
+                    self._taken[claim.entry.id].add(each.key[0])
         for job_id in self._taken.keys() - self._state.jobs.keys():
             del self._taken[job_id]
 
@@ -386,21 +386,21 @@ class Preemptor:
             if displaces:
                 self._infeasible[_alike(entry)] = now_ns + AGAIN_NS
             if later:
-                self._later[_alike(entry)] = now_ns + max(min(later.values()), AGAIN_NS), entry.record.id
+                self._later[_alike(entry)] = now_ns + max(min(later.values()), AGAIN_NS), entry.id
                 self._foresee(entry, choice.heads, choice.rules, choice.candidates, later)
             return None
-        self.foreseen.pop(entry.record.id, None)
+        self.foreseen.pop(entry.id, None)
         for each in choice.used:
-            self._reservations.release_placed(each.entry.record.id)
+            self._reservations.release_placed(each.entry.id)
         within_s = self._longest_grace_s(found.victims)
         self._reservations.claim(entry, found.placements, within_s)
-        losers = [self._state.jobs[each.entry.record.id] for each in choice.losers]
+        losers = [self._state.jobs[each.entry.id] for each in choice.losers]
         if not found.victims and not losers:
             return None
         ends = (each for each in found.victims if each.whole is None)
         lower = frozenset(filter(choice.rules.reaches_by_priority, ends))
         claim = Claim(entry, found.victims, self._change(entry, found.victims, losers, within_s, lower), lower)
-        self._claims[entry.record.id] = claim
+        self._claims[entry.id] = claim
         return claim
 
     def _choose(self, entry: Entry, *, displaces: bool) -> _Choice:
@@ -408,7 +408,7 @@ class Preemptor:
         self._drop_old()
         running = self._running_jobs() if displaces else {}
         jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
-        spared = self._taken.get(entry.record.id, ())
+        spared = self._taken.get(entry.id, ())
         rules = DisplacementRules(self._state.tree, entry.owner, entry.job.priority, entry.kind.requested, jobs, spared)
         heads, winners = self._yielding(entry, rules) if displaces else ([], [])
         candidates, later = self._candidates(entry, running)
@@ -471,7 +471,7 @@ class Preemptor:
         if found:
             at_ns = self._state.clock.monotonic_ns() + max(later.get(each, 0) for each in found.victims)
             ends = frozenset(each.key for each in found.victims if each.whole is None)
-            self.foreseen[entry.record.id] = Foreseen(ends, at_ns)
+            self.foreseen[entry.id] = Foreseen(ends, at_ns)
 
     def _yielding(self, entry: Entry, rules: DisplacementRules) -> tuple[list[Reservation], list[Reservation]]:
         """Return the reservations of jobs that this one could displace if they had their places, those of winners last.
@@ -482,11 +482,11 @@ class Preemptor:
         heads, winners = list[Reservation](), list[Reservation]()
         for each in list(self._reservations.made()):
             other, of = each.entry, tree.node(each.entry.queue).queue
-            priority = other.record.spec.priority + of.points((now_ns - other.record.submitted_ns) / NS_PER_S)
+            priority = other.spec.priority + of.points((now_ns - other.submitted_ns) / NS_PER_S)
             if priority >= priority_below(tree.node(entry.queue).queue, entry.job.priority, other.queue):
                 continue
-            if self._reservations.of_claim(other.record.id) is each:
-                victims = self._claims[other.record.id].ends if other.record.id in self._claims else ()
+            if self._reservations.of_claim(other.id) is each:
+                victims = self._claims[other.id].ends if other.id in self._claims else ()
                 alive = any(self._state.current(victim.key) for victim in victims)
                 if other.queue == entry.queue and not alive:
                     winners.append(each)
@@ -513,7 +513,7 @@ class Preemptor:
             rules.remove(victim)
         for each in yielding:
             other, key = each.entry, each.entry.next_attempt
-            claims = self._reservations.of_claim(other.record.id) is each
+            claims = self._reservations.of_claim(other.id) is each
             if claims:
                 tree.hold(key, other.owner, other.kind.requested)
             if nodes.isdisjoint((place.cluster, place.node) for place in each.placements) and not (
@@ -558,8 +558,8 @@ class Preemptor:
         for each in claimed:
             each.allocation.copy().release(snapshot)
         held = [each.key for each in claimed if tree.withdraw(each.key)]
-        yields = {each.entry.record.id for each in yielding}
-        winners = [each for each in self._reservations.claims() if each.record.id not in yields]
+        yields = {each.entry.id for each in yielding}
+        winners = [each for each in self._reservations.claims() if each.id not in yields]
         for entry in winners:
             tree.hold(entry.next_attempt, entry.owner, entry.kind.requested)
         dropped = [claim for job_id in yields if (claim := tree.drop_claim(job_id))]
@@ -684,7 +684,7 @@ class Preemptor:
         within_s
             Time until the pods of all victims are killed, seconds.
         """
-        now_ns, winner = self._state.clock.now_ns(), entry.record
+        now_ns, winner = self._state.clock.now_ns(), self._state.jobs[entry.id]
         change = Change()
         for loser in losers:
             change.add(blocked(loser, Reason("place_lost", **_named(winner, loser.spec.tenant)), ACTOR, now_ns))
@@ -802,7 +802,7 @@ def preview_text(makers: Sequence[RoomMaker]) -> Reason:
 
 
 def _alike(entry: Entry) -> _Alike:
-    return entry.kind, entry.record.spec.tenant, entry.job.priority
+    return entry.kind, entry.spec.tenant, entry.job.priority
 
 
 def grace_s(attempt: Attempt) -> int:

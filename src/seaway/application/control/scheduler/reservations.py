@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from seaway.application.control.fleet import Key
-from seaway.application.control.pending import Entry, Kind
 from seaway.application.control.scheduler.model_shares import ModelShares
 from seaway.application.control.state import ControlState
 from seaway.domain.amounts import held_amounts
@@ -24,6 +23,7 @@ from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation, allocate, join
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
+from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -90,7 +90,7 @@ class Reservations:
 
     def of(self, job_id: str) -> Reservation | None:
         """Return the reservation of a job."""
-        return next((each for each in self._made.values() if each.entry.record.id == job_id), None)
+        return next((each for each in self._made.values() if each.entry.id == job_id), None)
 
     def claims(self) -> Iterator[Entry]:
         """Yield the jobs whose victims are ending."""
@@ -107,7 +107,7 @@ class Reservations:
     def drop_all(self) -> None:
         """Drop the reservations on a replaced snapshot."""
         for reservation in self._made.values():
-            self._state.tree.drop_claim(reservation.entry.record.id)
+            self._state.tree.drop_claim(reservation.entry.id)
         self._made.clear()
         self._infeasible.clear()
         self._paused.clear()
@@ -116,7 +116,7 @@ class Reservations:
     def release_placed(self, job_id: str) -> None:
         """Release the reservation of a placed job."""
         for queue, reservation in list(self._made.items()):
-            if reservation.entry.record.id == job_id:
+            if reservation.entry.id == job_id:
                 self._lift(queue)
 
     def review(self) -> None:
@@ -133,7 +133,7 @@ class Reservations:
                 "/" not in queue and self._is_behind(reservation.entry)
             ):
                 self._lift(queue)
-                self._state.end_move(reservation.entry.record.id)
+                self._state.end_move(reservation.entry.id)
             elif "/" in queue:
                 self._hand_over(queue, reservation)
 
@@ -154,11 +154,11 @@ class Reservations:
     def _hand_over(self, key: str, reservation: Reservation) -> None:
         """Let an equal job that goes before a winner have its place. It is tried first, and would block the winner."""
         first, tree = self._state.waiting.first_alike(reservation.entry), self._state.tree
-        if first is None or first.record.id == reservation.entry.record.id or self.of_claim(first.record.id):
+        if first is None or first.id == reservation.entry.id or self.of_claim(first.id):
             return
         del self._made[key]
-        self._made[_claim_key(first.record.id)] = replace(reservation, entry=first)
-        if claim := tree.drop_claim(reservation.entry.record.id):
+        self._made[_claim_key(first.id)] = replace(reservation, entry=first)
+        if claim := tree.drop_claim(reservation.entry.id):
             tree.claim(first.next_attempt, first.owner, claim[2])
         self._state.fleet.version += 1
 
@@ -169,8 +169,8 @@ class Reservations:
         operator moves does not wait before its own objects are removed.
         """
         retained, snapshot = reservation.entry, self._state.fleet.snapshot
-        waits = self._state.waiting.get(retained.record.id)
-        if waits is None and retained.record.id in self._state.moves:
+        waits = self._state.waiting.get(retained.id)
+        if waits is None and retained.id in self._state.moves:
             waits = retained
         return (
             waits is not None
@@ -199,11 +199,11 @@ class Reservations:
 
     def own(self, entry: Entry) -> str:
         """Return the key of the reservation that belongs to a job; empty if none does."""
-        claim = _claim_key(entry.record.id)
+        claim = _claim_key(entry.id)
         if claim in self._made:
             return claim
         retained = self._made.get(entry.queue)
-        return entry.queue if retained and retained.entry.record.id == entry.record.id else ""
+        return entry.queue if retained and retained.entry.id == entry.id else ""
 
     def has_equal(self, entry: Entry) -> bool:
         """Report whether a job of the same kind and another tenant has a reservation."""
@@ -212,7 +212,7 @@ class Reservations:
 
     def may_pass(self, entry: Entry) -> bool:
         """Report whether a job may use reserved capacity: its own, or that of others if it ends in time."""
-        return self.lets_pass(entry.max_duration_s, entry.record.id)
+        return self.lets_pass(entry.max_duration_s, entry.id)
 
     def passed_by(self, entry: Entry) -> Sequence[Reservation]:
         """Return the reservations of first jobs that a job may use since it ends in time."""
@@ -223,7 +223,7 @@ class Reservations:
         """Report whether a job that ends within some seconds, None if unknown, may use reserved capacity."""
         now_ns = self._state.clock.monotonic_ns() if self._made else 0
         for reservation in self._made.values():
-            if reservation.entry.record.id == job_id:
+            if reservation.entry.id == job_id:
                 continue
             if reservation.starts_ns is None or ends_within_s is None:
                 return False
@@ -271,7 +271,7 @@ class Reservations:
         """Report whether a job gets a reservation if it does not fit."""
         return (
             self.may_reserve_more(entry.queue)
-            and not self.of_claim(entry.record.id)
+            and not self.of_claim(entry.id)
             and self._may_reserve(entry)
             and not self._is_behind_others(entry)
         )
@@ -302,7 +302,7 @@ class Reservations:
         return (
             self._may_reserve(entry)
             and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
-            and self.of(entry.record.id) is None
+            and self.of(entry.id) is None
         )
 
     def make(self, entry: Entry) -> None:
@@ -322,12 +322,12 @@ class Reservations:
 
         Both are reserved until some time after their grace period.
         """
-        self.release_placed(entry.record.id)
+        self.release_placed(entry.id)
         amounts = held_amounts(entry.job.demand, placements, self._state.fleet.snapshot.device)
         self._state.tree.claim(entry.next_attempt, entry.owner, amounts)
         starts_ns = self._state.clock.monotonic_ns() + int(grace_s * NS_PER_S)
         reservation = Reservation(entry, placements, starts_ns, starts_ns + self._hold_ns())
-        self._made[_claim_key(entry.record.id)] = self._keep(reservation)
+        self._made[_claim_key(entry.id)] = self._keep(reservation)
 
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
@@ -367,7 +367,7 @@ class Reservations:
         reservation = self._made.pop(queue)
         self._release(reservation)
         if "/" in queue:
-            self._state.tree.drop_claim(reservation.entry.record.id)
+            self._state.tree.drop_claim(reservation.entry.id)
         self._state.fleet.version += 1
 
     def _release(self, reservation: Reservation) -> None:
@@ -480,7 +480,7 @@ class Deferral:
             late = self._overdue.get(entry.kind, ())
             if len(late) > met[entry.kind]:
                 found.add(at)
-                met[entry.kind] += entry.record.id in late
+                met[entry.kind] += entry.id in late
         return frozenset(found)
 
     def note(self, batch: Sequence[Entry], held: Mapping[int, str]) -> None:
@@ -490,14 +490,14 @@ class Deferral:
             self._why.pop(entry.kind, None)
         for at, why in held.items():
             self._why[batch[at].kind] = why
-            self._since_ns.setdefault(batch[at].record.id, now_ns)
+            self._since_ns.setdefault(batch[at].id, now_ns)
         if held and self._again_ns is None:
             self._again_ns = now_ns + AGAIN_NS
 
     def placed(self, entry: Entry) -> None:
         """Record that a job was placed, which ends its deferral."""
-        self._since_ns.pop(entry.record.id, None)
-        self._overdue.get(entry.kind, set()).discard(entry.record.id)
+        self._since_ns.pop(entry.id, None)
+        self._overdue.get(entry.kind, set()).discard(entry.id)
 
     def why(self, kind: Kind) -> str:
         """Return why jobs of a kind are deferred; empty if they are not."""
@@ -511,7 +511,7 @@ class Deferral:
         known, why = self._since_ns, self._why
         self._since_ns, self._why, self._overdue = {}, {}, defaultdict(set)
         for entry in waiting:
-            job_id, kind = entry.record.id, entry.kind
+            job_id, kind = entry.id, entry.kind
             if kind in why:
                 self._why[kind] = why[kind]
             elif job_id not in known:

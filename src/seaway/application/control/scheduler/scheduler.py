@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.pending import Entry
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.forecast import PlannedStart
@@ -38,6 +37,7 @@ from seaway.learning.policies.monitor import Limits, NullWatch
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Decider
@@ -311,7 +311,7 @@ class Scheduler:
         """Report whether the planned start of a job has come, or others have ended for it."""
         if self._wins(entry):
             return True
-        planned = self._planned.get(entry.record.id)
+        planned = self._planned.get(entry.id)
         starts_ns = planned.starts_ns if planned else None
         return starts_ns is not None and starts_ns <= self._state.clock.now_ns()
 
@@ -364,7 +364,7 @@ class Scheduler:
                 log.exception("the scores of %s could not be recorded", each.job.id)
                 said = ""
             attempt = replace(each.attempt, why=also(each.attempt.why, said)) if said else each.attempt
-            change = placed(each.entry.record, each.job, attempt, ACTOR)
+            change = placed(self._state.jobs[each.job.id], each.job, attempt, ACTOR)
             noted.append(replace(each, attempt=attempt, change=change, notes=None))
         return noted[::-1]
 
@@ -406,7 +406,7 @@ class Scheduler:
         now_ns, changes = self._state.clock.now_ns(), []
         for each in refused:
             self._give_back(each)
-            record = each.entry.record
+            record = self._state.jobs[each.job.id]
             self._refusals[record.id] += 1
             pause_s = self._state.settings.pause_s(self._refusals[record.id])
             later = replace(record, not_before_ns=now_ns + int(pause_s * 1e9))
@@ -445,12 +445,13 @@ class Scheduler:
         """
         now_ns = self._state.clock.now_ns()
         changes = self.reasons.changes(ACTOR)
-        for each in self._state.waiting.fresh(2 * self._state.settings.batch_size):
-            reason = self.reasons.of(each.record).stored
-            if each.record.state is JobState.QUEUED:
-                changes.append(blocked(each.record, reason, ACTOR, now_ns))
+        for entry in self._state.waiting.fresh(2 * self._state.settings.batch_size):
+            job = self._state.jobs[entry.id]
+            reason = self.reasons.of(job).stored
+            if job.state is JobState.QUEUED:
+                changes.append(blocked(job, reason, ACTOR, now_ns))
             else:
-                changes.append(stepped(moved(each.record, JobState.QUEUED, reason, now_ns), ACTOR))
+                changes.append(stepped(moved(job, JobState.QUEUED, reason, now_ns), ACTOR))
         return changes
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
@@ -458,7 +459,7 @@ class Scheduler:
         queue = self._state.queues.get(entry.queue)
         challenged = entry.queue if queue and queue.shadow else ""
         policy = queue.policy_spec if queue else ""
-        alone = entry.record.id if self.profile(entry.queue).draws else ""
+        alone = entry.id if self.profile(entry.queue).draws else ""
         return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry), alone
 
     def _known(self, batch: Sequence[Entry]) -> list[Entry]:
@@ -497,7 +498,7 @@ class Scheduler:
             if tried.fits[at]:
                 decisions.append(self._decision(run[at], tried, at, places[at], amounts[at]))
                 self.deferral.placed(run[at])
-                self.reservations.release_placed(run[at].record.id)
+                self.reservations.release_placed(run[at].id)
         self._state.started += len(decisions)
         unplaced = [at for at in range(end) if not tried.fits[at]]
         self._state.waiting.put_back([*run[end:], *(run[at] for at in unplaced)])
@@ -538,9 +539,7 @@ class Scheduler:
     def _places(self, run: Sequence[Entry], tried: _Tried, end: int) -> list[tuple[Placement, ...]]:
         """Return the placements of the first jobs of a run, as far as limits have room; none for the others."""
         places = [
-            _numbered(_placements(tried.plan, at), each.record, tried.allocated[at])
-            if at < end and tried.fits[at]
-            else ()
+            _numbered(_placements(tried.plan, at), each, tried.allocated[at]) if at < end and tried.fits[at] else ()
             for at, each in enumerate(run)
         ]
         for at, within in self._within_limits(run, places):
@@ -576,7 +575,7 @@ class Scheduler:
 
     def _wins(self, entry: Entry) -> bool:
         """Report whether others have ended for a job."""
-        return self.reservations.of_claim(entry.record.id) is not None
+        return self.reservations.of_claim(entry.id) is not None
 
     def _refuse(self, rejected: Sequence[Entry], narrowed: Collection[Entry]) -> None:
         """Record jobs that certainly do not fit.
@@ -609,7 +608,7 @@ class Scheduler:
         for at, entry in enumerate(batch[:end]):
             if not places[at]:
                 continue
-            if hit := tree.hit(entry.owner, amounts[at], entry.record.id):
+            if hit := tree.hit(entry.owner, amounts[at], entry.id):
                 return amounts, hit, at
             tree.hold(entry.next_attempt, entry.owner, amounts[at])
             if amounts[at] != self._state.waiting.usual(entry.kind):  # the order of the jobs behind it rests on that
@@ -701,7 +700,7 @@ class Scheduler:
 
             def has_room(number: int, entry: Entry = entry, placed: Sequence[Placement] = places[at]) -> bool:
                 wanted = held_amounts(entry.job.demand, placed[:number], snapshot.device)
-                return tree.hit(entry.owner, wanted, entry.record.id) is None
+                return tree.hit(entry.owner, wanted, entry.id) is None
 
             within = next((each for each in range(len(places[at]), 1, -1) if has_room(each)), 1)
             if within < len(places[at]):
@@ -713,7 +712,7 @@ class Scheduler:
         plan, profile, booking = tried.plan, tried.profile, tried.allocated[at]
         policy = profile.name
         now_ns = self._state.clock.now_ns()
-        record = entry.record
+        record = self._state.jobs[entry.id]
         clusters = tuple(dict.fromkeys(placement.cluster for placement in placements))
         nodes = tuple(dict.fromkeys(placement.node for placement in placements))
         where = f"{clusters[0]}/{nodes[0]}"
@@ -783,7 +782,7 @@ class Scheduler:
         return Reason("bandwidth_between", rate=rate_text(mbps), gateways=", ".join(ends)) if len(ends) > 1 else ""
 
 
-def _numbered(placements: tuple[Placement, ...], job: JobRecord, booking: Allocation) -> tuple[Placement, ...]:
+def _numbered(placements: tuple[Placement, ...], job: Entry, booking: Allocation) -> tuple[Placement, ...]:
     """Return the placed replicas of a job that starts in part, numbered after the completed ones, as its allocation."""
     if not job.spec.starts_in_part:
         return placements

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seaway.application.changes import Change
-from seaway.application.control.pending import Entry
 from seaway.application.control.state import ControlState
 from seaway.application.records import ShadowResult
 from seaway.domain.job_spec import NS_PER_MS
 from seaway.scheduling.columns import PLAN_NODE
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -87,8 +87,8 @@ class Shadows:
         placed = zip(plan.jobs_placed.tolist(), other.jobs_placed.tolist(), strict=True)
         for at, (entry, (fits, would_fit)) in enumerate(zip(batch, placed, strict=True)):
             decided = _answered(other, challenger, at), _fell_back(other, at)
-            first = counted.first(entry.record.id, (True, *decided, fits, would_fit, fits and at not in differ))
-            since_ns = self._state.stages.waits_since_ns(entry.record)
+            first = counted.first(entry.id, (True, *decided, fits, would_fit, fits and at not in differ))
+            since_ns = self._state.stages.waits_since_ns(self._state.jobs[entry.id])
             counts.update(first)
             waits_ms.update(dict.fromkeys(first, 0 if since_ns is None else max(0, now_ns - since_ns) // NS_PER_MS))
         if not counts:

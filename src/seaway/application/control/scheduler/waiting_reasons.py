@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 from seaway.application.changes import Change
 from seaway.application.control.orphans import STARTED, phase_of
-from seaway.application.control.pending import Entry
 from seaway.application.control.scheduler.preemptor import room_text
 from seaway.application.control.scheduler.reservations import Deferral, Reservation, Reservations
 from seaway.application.control.state import ControlState
@@ -19,6 +18,7 @@ from seaway.domain.amounts import figure_text, resource_text
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import policy_text
 from seaway.domain.reasons import Params, Reason, also, time_param
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.tree import LimitHit
 
 NO_PLACE = Reason("no_room")
@@ -221,10 +221,10 @@ class WaitingReasons:
         changed = 0
         for _ in range(min(MAX_LOOKED, len(self._rest))):
             entry = self._state.waiting.get(self._rest.popleft())
-            if entry is None or entry.record.state is not JobState.QUEUED or not self._state.waiting.is_aside(entry):
+            if entry is None or not self._state.waiting.is_aside(entry):
                 continue
-            job = entry.record
-            if now_ns - job.changed_ns < STAYS_S * NS_PER_S:
+            job = self._state.jobs[entry.id]
+            if job.state is not JobState.QUEUED or now_ns - job.changed_ns < STAYS_S * NS_PER_S:
                 continue
             stored = self.of(job).stored
             if meaning(stored) != meaning(job.reason):
