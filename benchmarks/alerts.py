@@ -18,13 +18,13 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.control.dispatch import InPlace
 from seaway.application.monitoring.alerts import AT_ONCE_S
 from seaway.application.monitoring.conditions import EVERY_S
-from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
 from seaway.application.whatif.dry_run import EXPLANATIONS_CACHE_NS
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
 from seaway.testing.clocks import VirtualClock

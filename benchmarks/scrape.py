@@ -19,11 +19,12 @@ from seaway.adapters.simulated.faults import Options
 from seaway.api.app import make_app
 from seaway.api.http.server import tuned_gc
 from seaway.application.control.dispatch import InPlace
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.application.transitions import accepted
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
 from seaway.testing.clocks import VirtualClock

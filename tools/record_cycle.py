@@ -36,13 +36,13 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import NO_FAULTS, Options
 from seaway.application.changes import Change
 from seaway.application.control.settings import ControlSettings
-from seaway.application.records import Attempt
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import Question
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.whatif import WhatIf
 from seaway.bootstrap.policies import policy_of
 from seaway.domain.arrays import TaskArray
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
 from seaway.domain.job import Job

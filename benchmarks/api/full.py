@@ -7,9 +7,10 @@ from random import Random
 
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Change
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import accepted
+from seaway.domain.attempt import Attempt
 from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import DeviceSlice, Placement

@@ -15,8 +15,10 @@ from typing import Any
 from seaway.application.changes import Change, Outcome
 from seaway.application.ports.backend import Answers, Backend, Backends, Changes, Command, Removal
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Event, JobRecord
+from seaway.application.records import Event
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Deployment
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Gateway, Link
 from seaway.domain.reasons import Reason

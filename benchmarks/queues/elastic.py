@@ -22,11 +22,13 @@ from seaway.adapters.simulated.backends import SimulatedBackends
 from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.control.settings import ControlSettings
-from seaway.application.records import Attempt, Event, JobRecord
+from seaway.application.records import Event
 from seaway.cli.learning.pictures import figure_of, save
 from seaway.domain.amounts import GPUS
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Fleet
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Backfill, Elastic, Order, Queue
 from seaway.domain.scaling import UNIT, Metric, Trigger

@@ -36,7 +36,6 @@ from seaway.application.records import (
     EndedUse,
     Event,
     FiringAlert,
-    JobRecord,
     JobUse,
     LastUse,
     PendingCommand,
@@ -49,6 +48,7 @@ from seaway.application.records import (
 from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After, When
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import decode, following_id
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, NotifierState, Occasion

@@ -24,11 +24,12 @@ from seaway.application.policies import Gate, Policies
 from seaway.application.ports.backend import Backends
 from seaway.application.ports.store import Store
 from seaway.application.ports.usage import Question
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.writer import Writer
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import InvariantError
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.scaling import Metric

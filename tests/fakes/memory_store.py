@@ -33,7 +33,6 @@ from seaway.application.ports.store import (
 from seaway.application.records import (
     Acknowledgement,
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -48,7 +47,6 @@ from seaway.application.records import (
     FiringAlert,
     HeldUse,
     IdempotencyKey,
-    JobRecord,
     JobUse,
     LastUse,
     LinkSample,
@@ -65,7 +63,9 @@ from seaway.application.records import (
     WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import InvariantError, RejectedError, SupersededError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue

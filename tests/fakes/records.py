@@ -10,7 +10,6 @@ from typing import Any
 
 from seaway.application.records import (
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterName,
@@ -19,7 +18,6 @@ from seaway.application.records import (
     EvaluationRecord,
     Event,
     IdempotencyKey,
-    JobRecord,
     LinkSample,
     NetworkRecord,
     PathRecord,
@@ -31,11 +29,13 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain.arrays import TaskArray
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After, When
 from seaway.domain.device import Device, DeviceMode, MigProfile
 from seaway.domain.facts import Facts, Location
 from seaway.domain.job import DataSource, Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.network import NetworkNeed

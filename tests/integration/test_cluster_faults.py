@@ -28,12 +28,12 @@ from seaway.adapters.kubernetes.collect.changes import Limits
 from seaway.adapters.kubernetes.karmada import KarmadaBackends
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
 from seaway.application.views import ClusterState
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, DeviceRules, NodeRules, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.runtime import Run

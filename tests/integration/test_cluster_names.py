@@ -16,11 +16,11 @@ from seaway.adapters.kubernetes.cluster import ClusterOptions
 from seaway.application.clusters import ClusterNames
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
 from seaway.bootstrap.settings import Settings
 from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.runtime import Run

@@ -26,9 +26,10 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.overload import DatabaseHealth
 from seaway.application.ports.clock import SystemClock
 from seaway.application.ports.store import JobFilter, Retention, Store
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.application.writer import Writer
 from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from seaway.testing.clocks import VirtualClock

@@ -17,11 +17,13 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.scheduler.waiting_reasons import STAYS_S, meaning
 from seaway.application.control.settings import ControlSettings
 from seaway.application.ports.backend import Answer, Answers, Backend, Changes, Command
-from seaway.application.records import Attempt, Event, JobRecord
+from seaway.application.records import Event
 from seaway.domain.amounts import JOBS, add, exceeded, total_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import Deployment, WorkloadPhase
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.network import Gateway, Link

@@ -19,7 +19,8 @@ from seaway.api.jobs import JobRef
 from seaway.application.fleet.costs import Cost
 from seaway.application.fleet.overview import MAX_LINES
 from seaway.application.ports.store import MAX_ROWS
-from seaway.application.records import Attempt, Role
+from seaway.application.records import Role
+from seaway.domain.attempt import Attempt
 from seaway.domain.usage import UsageSpan
 from seaway.wire.events import EventList, event_fields
 from seaway.wire.explanations import ReasonOut, reason_fields

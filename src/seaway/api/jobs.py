@@ -33,10 +33,11 @@ from seaway.application.fleet.job_groups import job_groups
 from seaway.application.fleet.overview import Overview
 from seaway.application.jobs import TRIES, SubmitKey, require_changeable, require_order, tasks_of, workflow
 from seaway.application.ports.store import MAX_ROWS, JobFilter, JobSort, Store
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.application.views import Sees
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, StaleError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason

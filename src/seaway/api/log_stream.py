@@ -27,8 +27,9 @@ from seaway.api.job_views import MAX_REPLICA, ContainerName
 from seaway.api.jobs import JobRef
 from seaway.application.fleet.overview import MAX_LINES, Log
 from seaway.application.ports.logs import Following, LogLine, NoContainerError
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.numbers import whole_number
 from seaway.domain.reasons import Reason
 from seaway.wire.fields import at_ns

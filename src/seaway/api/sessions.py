@@ -35,8 +35,9 @@ from seaway.application.ports.sessions import (
     SessionRequest,
     status_frame,
 )
-from seaway.application.records import JobRecord, Role
+from seaway.application.records import Role
 from seaway.domain.errors import ConflictError, RejectedError, SeawayError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.reasons import Reason
 
 MAX_SESSIONS, MAX_PER_CALLER = 512, 32

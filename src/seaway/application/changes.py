@@ -12,7 +12,6 @@ from itertools import islice
 from seaway.application.records import (
     Acknowledgement,
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -25,7 +24,6 @@ from seaway.application.records import (
     Event,
     FiringAlert,
     IdempotencyKey,
-    JobRecord,
     JobUse,
     LastUse,
     LinkSample,
@@ -41,6 +39,8 @@ from seaway.application.records import (
     WorkdirPart,
     WorkdirRecord,
 )
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.notifications import Delivery, Notification, NotifierState
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation

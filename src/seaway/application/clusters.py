@@ -10,9 +10,10 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.loop import Controller
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, ClusterName, Event, PendingCommand, Verb
+from seaway.application.records import ClusterName, Event, PendingCommand, Verb
 from seaway.application.transitions import ELSEWHERE, ended, ending, moved, stepped
 from seaway.application.writer import Writer
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import ConflictError, UnavailableError, UnknownError
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.reasons import Reason, also

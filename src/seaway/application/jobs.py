@@ -17,7 +17,7 @@ from seaway.application.control.tenancy import Names
 from seaway.application.pairs import Copy, both_respecified, switched
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import JobFilter, Store
-from seaway.application.records import NS_PER_S, Attempt, AuditEntry, IdempotencyKey, JobRecord, Pair
+from seaway.application.records import NS_PER_S, AuditEntry, IdempotencyKey
 from seaway.application.transitions import (
     ACCEPTED,
     ELSEWHERE,
@@ -34,8 +34,10 @@ from seaway.application.transitions import (
 )
 from seaway.application.writer import Writer
 from seaway.domain.arrays import indexes_text, stored_indexes, taken, without
+from seaway.domain.attempt import Attempt
 from seaway.domain.dependencies import cycle_in
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import NO_CLUSTER, JobIds, JobSpec, decode, following_id, id_distance
 from seaway.domain.job_state import FOLLOWS, JobState
 from seaway.domain.reasons import Reason, also

@@ -11,11 +11,12 @@ from seaway.application.control.scheduler.preemptor import grace_s
 from seaway.application.control.state import PlannedMove
 from seaway.application.operations import MAX_NAMED, Operations
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import nodes_text, stopped
 from seaway.application.writer import Writer
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import ConflictError, RejectedError, StaleError
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.reasons import Reason

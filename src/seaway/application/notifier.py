@@ -22,10 +22,11 @@ from seaway.application.monitoring.counters import NotifierCounts
 from seaway.application.ports.channels import Channels, Message, Result, Vault
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, Store
-from seaway.application.records import Event, JobRecord
+from seaway.application.records import Event
 from seaway.application.writer import Writer
 from seaway.domain.backoff import backoff
 from seaway.domain.errors import RejectedError, SeawayError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import FINAL, JobState
 from seaway.domain.notifications import (
     Channel,

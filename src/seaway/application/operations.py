@@ -16,12 +16,13 @@ from seaway.application.policies import Gate, Policies
 from seaway.application.policies import Precondition as MeantPolicy
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
-from seaway.application.records import ClusterFacts, Cordon, Event, JobRecord
+from seaway.application.records import ClusterFacts, Cordon, Event
 from seaway.application.views import ReservationView
 from seaway.application.writer import Writer
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnknownError
 from seaway.domain.facts import NO_FACTS, Facts
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import FINAL
 from seaway.domain.queues import Queue, check_tree, policy_text
 from seaway.domain.reasons import Reason, also

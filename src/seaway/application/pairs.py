@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seaway.application.changes import Change
-from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair
+from seaway.application.records import NS_PER_S
 from seaway.application.transitions import ELSEWHERE, changed_by, job_event, respecified, stopped
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason, without

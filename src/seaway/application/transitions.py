@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from seaway.application.changes import Change
-from seaway.application.records import NS_PER_S, Attempt, Event, JobRecord, PendingCommand, Verb
+from seaway.application.records import NS_PER_S, Event, PendingCommand, Verb
+from seaway.domain.attempt import Attempt
 from seaway.domain.dependencies import After, When
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import HEADED, ONE_TEMPLATE, JobSpec
 from seaway.domain.job_state import AttemptState, JobState, require_may_follow
 from seaway.domain.placement import Placement

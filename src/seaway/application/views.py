@@ -8,10 +8,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from seaway.application.ports.usage import Used
-from seaway.application.records import Cordon, JobRecord
+from seaway.application.records import Cordon
 from seaway.domain.deployment import Workload
 from seaway.domain.device import Device
 from seaway.domain.facts import NO_FACTS, Facts
+from seaway.domain.job_record import JobRecord
 from seaway.domain.network import Link
 from seaway.domain.placement import Explanation, Placement
 from seaway.domain.reasons import Params

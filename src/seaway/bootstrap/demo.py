@@ -14,7 +14,6 @@ from seaway.adapters.simulated.faults import Options
 from seaway.adapters.sqlalchemy.store import open_store
 from seaway.application.changes import Outcome
 from seaway.application.control.dispatch import InPlace
-from seaway.application.records import JobRecord
 from seaway.application.transitions import ACCEPTED, accepted
 from seaway.application.views import Reason
 from seaway.bootstrap.control_plane import ControlPlane, make_plane
@@ -22,6 +21,7 @@ from seaway.bootstrap.settings import Settings
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobIds, JobSpec
 from seaway.domain.job_state import PLACED, WAITING, JobState
 from seaway.domain.network import NO_NEED

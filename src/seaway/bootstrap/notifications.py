@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from seaway.application.notifications import Notifications
     from seaway.application.ports.clock import Clock
     from seaway.application.ports.store import Store
-    from seaway.application.records import JobRecord
     from seaway.application.writer import Writer
+    from seaway.domain.job_record import JobRecord
 
 KEY_FILE = "notification-key"
 """File in the data folder with the key that encrypts secrets."""

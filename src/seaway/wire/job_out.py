@@ -13,9 +13,11 @@ from seaway.application.fleet.costs import Cost
 from seaway.application.fleet.gpu_use import SliceUse, UnusedGpus, UseSample
 from seaway.application.fleet.job_groups import JobGroup
 from seaway.application.network.views import RingPart
-from seaway.application.records import NS_PER_S, Attempt, JobRecord, Pair, SavedFilter
+from seaway.application.records import NS_PER_S, SavedFilter
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Workload
 from seaway.domain.job import ResourceRequest
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import PLACED, WAITING, JobState
 from seaway.domain.placement import Placement

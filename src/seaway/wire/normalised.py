@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from seaway.application.records import JobRecord
+from seaway.domain.job_record import JobRecord
 from seaway.domain.network import NetworkNeed
 from seaway.wire.facts import price_or_none
 from seaway.wire.job_out import RequestOut, request_fields

@@ -10,12 +10,13 @@ from pydantic import Field
 from seaway.application.fleet.queues import Place, QueueTotals, QueueUsage, TenantTotals
 from seaway.application.fleet.schedule import Schedule, ScheduledJob
 from seaway.application.fleet.shares import Factor, Share
-from seaway.application.records import JobRecord, ShadowResult
+from seaway.application.records import ShadowResult
 from seaway.application.views import Reason
 from seaway.domain import reasons
 from seaway.domain.amounts import GPUS, JOBS, RESOURCES, parse_amounts, written_amounts
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.numbers import whole_number
 from seaway.domain.queues import (

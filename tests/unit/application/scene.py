@@ -10,10 +10,10 @@ from seaway.adapters.simulated.cluster import SimulatedCluster
 from seaway.adapters.simulated.faults import NO_FAULTS, Faults, Options
 from seaway.application.changes import Change
 from seaway.application.control.settings import ControlSettings
-from seaway.application.records import JobRecord
 from seaway.application.views import ClusterState
 from seaway.domain.cluster import Fleet
 from seaway.domain.deployment import WorkloadPhase
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, job, node

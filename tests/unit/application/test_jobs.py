@@ -8,8 +8,8 @@ import pytest
 
 from seaway.application.jobs import TRIES, Jobs, SubmitKey
 from seaway.application.ports.store import Retention
-from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, RejectedError, StaleError, UnavailableError, UnknownError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import FOLLOWS, AttemptState, JobState
 from seaway.domain.queues import Queue
 from seaway.domain.runtime import Run

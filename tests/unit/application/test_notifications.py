@@ -16,11 +16,11 @@ from seaway.application.changes import Change
 from seaway.application.notifications import MAX_TESTS, Notifications
 from seaway.application.notifier import AT_ONCE, EVERY_S, MAX_DELIVERED, MAX_WAITING, Notifier
 from seaway.application.ports.channels import Message, Result
-from seaway.application.records import JobRecord
 from seaway.application.transitions import accepted, job_event, moved, stepped
 from seaway.application.writer import Writer
 from seaway.domain.arrays import TaskArray
 from seaway.domain.errors import ConflictError, RejectedError, TooManyError, UnavailableError, UnknownError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.notifications import Channel, DeliveryState, Notification, Notify, Occasion
 from seaway.domain.queues import Queue

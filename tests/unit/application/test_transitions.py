@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
+from seaway.application.records import Event, PendingCommand, Verb
 from seaway.application.transitions import (
     accepted,
     ended,
@@ -16,7 +16,9 @@ from seaway.application.transitions import (
     stepped,
     stopped,
 )
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import ConflictError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import FOLLOWS, PLACED, AttemptState, JobState
 from seaway.domain.runtime import Run
 from tests.fakes.records import NOW_NS, attempt_of, job_record

@@ -16,11 +16,11 @@ from seaway.adapters.simulated.faults import Options
 from seaway.application.changes import Change
 from seaway.application.clusters import ClusterNames
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import JobRecord
 from seaway.bootstrap.clusters import Kind, kind_of, make_clusters, make_faults, read_fleet
 from seaway.bootstrap.control_plane import make_bearer, make_plane
 from seaway.bootstrap.settings import ClusterSettings, IdentitySettings, Settings
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.runtime import Run
 from seaway.testing.clocks import VirtualClock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from seaway.cli.fleet.fleet import _devices, _free, _map, _models, _nodes, table
+from seaway.cli.fleet.fleet import _devices, _map, _models, _nodes, _wanted, table
 from seaway.domain.errors import RejectedError
 from seaway.terminal.words import block
 
@@ -159,10 +159,12 @@ def test_why_a_cluster_is_unreachable_is_cut_only_where_the_table_is_narrow() ->
 
 def test_what_is_to_be_free_is_read_as_in_job_files() -> None:
     """Memory with its unit, cores in percent; what is left out does not filter, and what is no amount is refused."""
-    assert _free("24Gi", "50%") == (24 * 1024, 500)
-    assert _free("", "") == (0, 0)
+    wanted = _wanted("", "", "24Gi", "50%", ready=None, healthy=None)
+    assert (wanted["free_memory_mib"], wanted["free_core_milli"]) == (24 * 1024, 500)
+    wanted = _wanted("", "", "", "", ready=None, healthy=None)
+    assert (wanted["free_memory_mib"], wanted["free_core_milli"]) == (0, 0)
     with pytest.raises(RejectedError, match="--free-memory"):
-        _free("much", "")
+        _wanted("", "", "much", "", ready=None, healthy=None)
 
 
 def test_models_are_listed_with_their_free_gpus() -> None:

@@ -17,7 +17,6 @@ from seaway.application.changes import Change
 from seaway.application.records import (
     Acknowledgement,
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -29,7 +28,6 @@ from seaway.application.records import (
     Event,
     FiringAlert,
     IdempotencyKey,
-    JobRecord,
     JobUse,
     LastUse,
     LinkSample,
@@ -45,6 +43,8 @@ from seaway.application.records import (
     WorkdirPart,
     WorkdirRecord,
 )
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.notifications import Delivery, Notification, NotifierState
 from seaway.domain.queues import Queue

@@ -16,7 +16,6 @@ import orjson
 from pydantic import TypeAdapter
 
 from seaway.application.records import (
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -26,9 +25,7 @@ from seaway.application.records import (
     Event,
     HeldUse,
     IdempotencyKey,
-    JobRecord,
     JobUse,
-    Pair,
     PendingCommand,
     PolicyRecord,
     Role,
@@ -38,10 +35,12 @@ from seaway.application.records import (
 )
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After
 from seaway.domain.errors import InvariantError
 from seaway.domain.facts import Facts
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.notifications import Channel, Delivery, DeliveryState, Notification, Occasion

@@ -61,7 +61,6 @@ from seaway.application.records import (
     NS_PER_S,
     Acknowledgement,
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -76,7 +75,6 @@ from seaway.application.records import (
     FiringAlert,
     HeldUse,
     IdempotencyKey,
-    JobRecord,
     JobUse,
     LastUse,
     LinkSample,
@@ -93,7 +91,9 @@ from seaway.application.records import (
     WorkdirRecord,
 )
 from seaway.domain import job_spec as ids
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import InvariantError, RejectedError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import FINAL, AttemptState, JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue

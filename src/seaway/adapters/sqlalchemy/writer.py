@@ -14,8 +14,9 @@ from seaway.adapters.sqlalchemy.engines import answering, passes, refuses
 from seaway.adapters.sqlalchemy.statements import statement_writer
 from seaway.adapters.sqlalchemy.tables import ATTEMPTS, LEASE
 from seaway.application.changes import Change, Outcome
-from seaway.application.records import Attempt, JobRecord
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import InvariantError, SupersededError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import DEFAULT, Pool, Tenant
 

@@ -17,9 +17,9 @@ from seaway.application.access import Caller
 from seaway.application.fleet.search import FleetFilter
 from seaway.application.jobs import stored_job
 from seaway.application.ports.store import MAX_ROWS, AuditFilter, JobFilter, JobSort, Store
-from seaway.application.records import JobRecord
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError, UnknownError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import UNFINISHED, JobState
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import NAME

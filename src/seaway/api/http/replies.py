@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from seaway.application.records import JobRecord
 from seaway.application.views import StandbyView
 from seaway.domain.deployment import Workload
 from seaway.domain.errors import (
@@ -31,6 +30,7 @@ from seaway.domain.errors import (
     UnavailableError,
     UnknownError,
 )
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason, reason_of
 from seaway.wire.job_out import endpoint_fields, job_fields

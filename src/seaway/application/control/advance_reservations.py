@@ -17,8 +17,9 @@ from seaway.application.control.fleet import Key, LiveFleet
 from seaway.application.control.rejections import Refusals
 from seaway.application.control.tenancy import Names
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Attempt, Cordon, Event
+from seaway.application.records import Cordon, Event
 from seaway.application.views import ClusterState, ReservationView
+from seaway.domain.attempt import Attempt
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
 from seaway.domain.gpu_models import covered, covers, unknown_model

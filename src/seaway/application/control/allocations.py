@@ -15,9 +15,9 @@ from seaway.application.control.attempt_totals import Held, held_by
 from seaway.application.control.device_claims import DuplicateDevices
 from seaway.application.control.fleet import LiveCluster
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt
 from seaway.application.views import Amount, ClusterState
 from seaway.domain.amounts import share_of_device_milli
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import totals_of
 from seaway.domain.deployment import FINISHED_PHASES, ReplicaStatus, UnmanagedPod, Workload, deployment_name
 from seaway.domain.device import WHOLE_DEVICE_MILLI

@@ -9,9 +9,10 @@ from heapq import heappop, heappush
 
 from seaway.application.changes import Change
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import accepted, moved, stepped, stopped
 from seaway.domain.arrays import indexes_text, stored_indexes, taken
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import TEXTS, Reason
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from seaway.application.control.fleet import Key
-from seaway.application.records import Attempt
 from seaway.domain.amounts import GPUS
+from seaway.domain.attempt import Attempt
 
 Amounts: TypeAlias = tuple[int, int, int, int, int]
 """CPU in thousandths, memory in MiB, GPUs and GPU cores in thousandths, GPU memory in MiB."""

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from seaway.application.changes import Change
 from seaway.application.ports.store import Store
-from seaway.application.records import JobRecord
 from seaway.application.transitions import awaits_text, blocked, moved, stepped
 from seaway.domain.dependencies import After
 from seaway.domain.job import DataSource
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from seaway.application.control.fleet import Key
 from seaway.application.ports.clock import Clock
-from seaway.application.records import NS_PER_S, Attempt
+from seaway.application.records import NS_PER_S
+from seaway.domain.attempt import Attempt
 
 
 @dataclass(slots=True)

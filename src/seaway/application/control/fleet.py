@@ -14,8 +14,9 @@ from seaway.application.control.device_claims import Claims, DuplicateDevices
 from seaway.application.control.unmanaged_pods import Occupied
 from seaway.application.network.link_table import NO_NETWORK_SNAPSHOT, NetworkSnapshot
 from seaway.application.network.views import Asked, Side
-from seaway.application.records import Attempt, Cordon
+from seaway.application.records import Cordon
 from seaway.application.views import ClusterState
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.deployment import FINISHED_PHASES, UnmanagedPod, Workload, deployment_name
 from seaway.domain.errors import RejectedError

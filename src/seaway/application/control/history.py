@@ -13,7 +13,9 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.settings import ControlSettings
 from seaway.application.histogram import Timing
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Attempt, CompletedRun, EndedUse, JobRecord
+from seaway.application.records import CompletedRun, EndedUse
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.past_durations import PastDurations, PastRuns

@@ -18,7 +18,7 @@ from seaway.application.control.rejections import Key as DueKey
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.pairs import switched
-from seaway.application.records import Attempt, ClusterSample, Event, JobRecord, LinkSample, Pair, PendingCommand, Verb
+from seaway.application.records import ClusterSample, Event, LinkSample, PendingCommand, Verb
 from seaway.application.transitions import (
     ELSEWHERE,
     ended,
@@ -29,7 +29,9 @@ from seaway.application.transitions import (
     stepped,
 )
 from seaway.application.views import ClusterState
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Reach
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import START_TIMEOUT_S

@@ -30,9 +30,9 @@ from seaway.application.network.link_table import LOOK_NS
 from seaway.application.ports.backend import Backend, Backends, Recreating
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import Store
-from seaway.application.records import JobRecord
 from seaway.application.writer import Writer
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.reasons import Reason
 
 

@@ -26,7 +26,7 @@ from seaway.application.control.settings import Drift
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, Event, JobRecord, PendingCommand, Verb
+from seaway.application.records import Event, PendingCommand, Verb
 from seaway.application.transitions import (
     blocked,
     ended,
@@ -45,7 +45,9 @@ from seaway.application.transitions import (
 )
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import held_amounts
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import FINISHED_PHASES, Cause, Reach, Workload, WorkloadPhase
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import ONE_OBJECT, ONE_TEMPLATE
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement

@@ -10,7 +10,8 @@ from seaway.application.control.reports import Observation, Report
 from seaway.application.control.state import ControlState
 from seaway.application.ports.backend import Removal
 from seaway.application.ports.store import Store
-from seaway.application.records import Attempt, PendingCommand, Verb
+from seaway.application.records import PendingCommand, Verb
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import FINISHED_PHASES, Workload, WorkloadPhase
 from seaway.domain.reasons import Reason
 

@@ -6,9 +6,9 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
-from seaway.application.records import JobRecord
 from seaway.application.transitions import ELSEWHERE
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Order, Preemption, Queue

@@ -17,9 +17,11 @@ from cronsim import CronSim
 from seaway.application.changes import Change
 from seaway.application.control.state import ControlState
 from seaway.application.ports.usage import Metrics, NodeUsage, Question, usage_of
-from seaway.application.records import Attempt, JobRecord, ScaleWindow
+from seaway.application.records import ScaleWindow
 from seaway.application.transitions import job_event, moved, stepped, stopped
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import ReplicaStatus
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import FOLLOWS, JobState
 from seaway.domain.placement import Placement

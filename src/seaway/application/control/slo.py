@@ -13,9 +13,10 @@ from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED, Due, Refusals
 from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import ELSEWHERE, job_event, sent_back
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Ends, Link, NetworkNeed, OnViolation, link_text, violations
 from seaway.domain.placement import ring_links

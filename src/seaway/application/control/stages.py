@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from seaway.application.histogram import Timing
 from seaway.application.ports.clock import Clock
-from seaway.application.records import Attempt, JobRecord
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 
 NS = 1_000_000_000

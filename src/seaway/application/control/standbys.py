@@ -10,10 +10,11 @@ from seaway.application.changes import Change
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.state import ControlState
 from seaway.application.pairs import alone, switch_text, switched, with_standby
-from seaway.application.records import Attempt, JobRecord, Pair
 from seaway.application.transitions import job_event, sent_back
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import OTHER_COPY
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import JobIds
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import Reason

@@ -29,20 +29,15 @@ from seaway.application.control.tenancy import Names
 from seaway.application.network.link_table import LinkTable
 from seaway.application.ports.backend import Command, Removal
 from seaway.application.ports.clock import Clock
-from seaway.application.records import (
-    Attempt,
-    ClusterFacts,
-    Cordon,
-    JobRecord,
-    PendingCommand,
-    Verb,
-)
+from seaway.application.records import ClusterFacts, Cordon, PendingCommand, Verb
 from seaway.application.transitions import AWAITS_VICTIMS, later_task_reason, stopped
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import MODEL_PREFIX, Amounts, capacity_of, total_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Cause, Deployment, Workload, WorkloadPhase
 from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Elastic, Queue

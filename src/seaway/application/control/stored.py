@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from seaway.application.ports.store import Store
 from seaway.application.records import (
-    Attempt,
     ClusterFacts,
     ClusterInventory,
     ClusterReport,
     CompletedRun,
     Cordon,
     EndedUse,
-    JobRecord,
     PendingCommand,
     ScaleWindow,
     Verb,
 )
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.queues import Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Pool, Tenant

@@ -10,8 +10,8 @@ from functools import partial
 import msgspec
 
 from seaway.application.changes import Change, Record
-from seaway.application.records import JobRecord
 from seaway.domain.errors import ConflictError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import NO_CLUSTER, JobSpec
 from seaway.domain.queues import Queue, children_of
 from seaway.domain.reasons import Params, Reason, also

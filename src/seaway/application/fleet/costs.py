@@ -14,12 +14,14 @@ import numpy as np
 
 from seaway.application.control.loop import Controller
 from seaway.application.ports.store import JobFilter, JobSort, Store
-from seaway.application.records import NS_PER_S, Attempt, HeldUse, JobRecord
+from seaway.application.records import NS_PER_S, HeldUse
 from seaway.domain import job_spec as ids
 from seaway.domain.amounts import GPUS, MODEL_PREFIX, Amounts, held_amounts
+from seaway.domain.attempt import Attempt
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.facts import Facts
 from seaway.domain.job import Demand, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.placement import Placement
 from seaway.scheduling.arrays import Int64
 

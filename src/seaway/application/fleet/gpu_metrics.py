@@ -13,8 +13,8 @@ from seaway.application.control.allocations import everyone, own, unfinished
 from seaway.application.control.fleet import Key, LiveCluster
 from seaway.application.control.loop import Controller
 from seaway.application.ports.usage import NodeUsage, usage_of
-from seaway.application.records import Attempt
 from seaway.application.views import DeviceUse, Holding
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import ReplicaStatus, UnmanagedPod, Workload, deployment_name
 from seaway.domain.node import Node
 from seaway.domain.placement import DeviceSlice

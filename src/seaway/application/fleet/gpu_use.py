@@ -22,9 +22,11 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.gpu_metrics import attempts_in
 from seaway.application.ports.store import Store
 from seaway.application.ports.usage import Used, usage_of
-from seaway.application.records import NS_PER_S, Attempt, JobRecord, JobUse
+from seaway.application.records import NS_PER_S, JobUse
 from seaway.application.writer import Writer
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Workload
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.scheduling.arrays import Int64
 

@@ -10,7 +10,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.overview import MAX_LINES, Overview
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import MAX_ROWS, Store
-from seaway.application.records import Attempt
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import ConflictError, SeawayError, UnavailableError
 from seaway.domain.job_state import JobState
 from seaway.domain.runtime import FETCHER, Runtime

@@ -21,7 +21,7 @@ from seaway.application.control.loop import Controller
 from seaway.application.fleet.gpu_metrics import containers_of
 from seaway.application.fleet.search import Columns, FleetFilter, FleetSearch, Found
 from seaway.application.ports.usage import NodeUsage, Used, usage_of
-from seaway.application.records import NS_PER_S, Attempt, Cordon
+from seaway.application.records import NS_PER_S, Cordon
 from seaway.application.views import (
     Amount,
     ClusterState,
@@ -32,6 +32,7 @@ from seaway.application.views import (
     NodeView,
     SliceView,
 )
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import ReplicaStatus, UnmanagedPod
 from seaway.domain.device import Device
 from seaway.domain.facts import NO_FACTS

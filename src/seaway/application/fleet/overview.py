@@ -31,7 +31,7 @@ from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend
 from seaway.application.ports.logs import LogArchive
 from seaway.application.ports.store import Store
-from seaway.application.records import NS_PER_S, Attempt, JobRecord
+from seaway.application.records import NS_PER_S
 from seaway.application.views import (
     HEURISTIC,
     PACKAGE,
@@ -54,8 +54,10 @@ from seaway.application.writer import Writer
 from seaway.domain import job_spec as ids
 from seaway.domain import reasons
 from seaway.domain.amounts import GPUS
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import Deployment, Workload
 from seaway.domain.errors import ConflictError, RejectedError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import ring_links
 from seaway.domain.queues import children_of, subtree_guarantee

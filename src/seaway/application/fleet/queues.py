@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from seaway.application.control.loop import Controller
 from seaway.application.fleet.costs import NO_COST, Cost, Lane
-from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import GPUS, JOBS, Amounts, add, in_quotas
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import children_of, path_of, subtree_guarantee
 from seaway.domain.tenancy import DEFAULT, Quota

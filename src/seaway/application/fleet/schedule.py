@@ -11,9 +11,10 @@ from itertools import islice, zip_longest
 
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.forecast import PlannedStart
-from seaway.application.records import Attempt, JobRecord
 from seaway.domain.amounts import GPUS, requested_amounts
 from seaway.domain.arrays import index_of
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 
 NS_PER_S = 1_000_000_000

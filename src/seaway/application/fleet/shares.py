@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from seaway.application.control.loop import Controller
-from seaway.application.records import JobRecord
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.errors import ConflictError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.queues import Order, Queue, children_of
 from seaway.domain.reasons import Reason
 from seaway.scheduling.cycle.jobs import Entry

@@ -14,9 +14,10 @@ from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.histogram import Timed, Timing
 from seaway.application.ports.backend import Collecting, CollectorState
-from seaway.application.records import JobRecord, PendingCommand
+from seaway.application.records import PendingCommand
 from seaway.application.writer import Writer
 from seaway.domain.cluster import Cluster
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 
 DUPLICATE = "duplicate"

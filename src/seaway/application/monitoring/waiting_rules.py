@@ -6,9 +6,9 @@ from collections import Counter
 from threading import Lock
 
 from seaway.application.control.loop import Controller
-from seaway.application.records import JobRecord
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.errors import UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import WAITING
 from seaway.scheduling.cycle.jobs import Kind
 

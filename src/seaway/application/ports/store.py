@@ -11,7 +11,6 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
     Acknowledgement,
     AgentRecord,
-    Attempt,
     AuditEntry,
     ClusterFacts,
     ClusterInventory,
@@ -26,7 +25,6 @@ from seaway.application.records import (
     FiringAlert,
     HeldUse,
     IdempotencyKey,
-    JobRecord,
     JobUse,
     LastUse,
     LinkSample,
@@ -42,6 +40,8 @@ from seaway.application.records import (
     WorkdirPart,
     WorkdirRecord,
 )
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.notifications import Delivery, DeliveryState, Notification, NotifierState
 from seaway.domain.queues import Queue

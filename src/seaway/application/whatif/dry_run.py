@@ -19,15 +19,16 @@ from seaway.application.control.scheduler.preemptor import Preview, preview_text
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
 from seaway.application.whatif.advice import holders, limit_to_raise, queues_with_room
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
 from seaway.domain import reasons
 from seaway.domain.amounts import held_amounts, requested_amounts
+from seaway.domain.attempt import Attempt
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job, ResourceRequest
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.network import Link

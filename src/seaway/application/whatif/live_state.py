@@ -12,15 +12,16 @@ from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
 from seaway.application.control.scheduler.preemptor import in_clusters, spare_replicas
 from seaway.application.control.tenancy import Names
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import without_lost
 from seaway.application.whatif.place import ASKED, Placed, Reserved, RunningJob
 from seaway.application.whatif.question import NewNodes, Question
 from seaway.application.whatif.queues import QueueChanges
 from seaway.domain.amounts import GPUS, Amounts, capacity_of, total_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.node import Node

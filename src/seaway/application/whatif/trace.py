@@ -13,7 +13,6 @@ import numpy as np
 
 from seaway.application.control.tenancy import Names
 from seaway.application.ports.store import MAX_ROWS, JobFilter, Store
-from seaway.application.records import JobRecord
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.waits import UNKNOWN_S, Groups, WaitChange, changes_of
 from seaway.domain.amounts import GPU_MEMORY, GPUS, requested_amounts
@@ -21,6 +20,7 @@ from seaway.domain.cluster import Fleet
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import NS_PER_MS, JobSpec
 from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason

@@ -11,10 +11,10 @@ from seaway.application.control.arrays import MAX_QUEUED
 from seaway.application.fleet.queues import QueueViews
 from seaway.application.jobs import SubmitKey, stored_job, tasks_of
 from seaway.application.ports.store import JobFilter, Retention
-from seaway.application.records import JobRecord
 from seaway.domain.arrays import task_array
 from seaway.domain.dependencies import After
 from seaway.domain.errors import ConflictError, RejectedError, UnknownError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import following_id
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import DEFAULT, Quota, Tenant

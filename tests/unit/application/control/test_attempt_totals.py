@@ -9,7 +9,7 @@ import pytest
 from seaway.application.control.allocations import holders
 from seaway.application.control.attempt_totals import Held, Holdings, held_by
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt
+from seaway.domain.attempt import Attempt
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import AttemptState

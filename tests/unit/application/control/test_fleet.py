@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from seaway.application.control.fleet import LiveFleet
-from seaway.application.records import Attempt, Cordon
+from seaway.application.records import Cordon
 from seaway.application.views import ClusterState
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
 from seaway.domain.facts import Facts
 from seaway.domain.job_state import AttemptState

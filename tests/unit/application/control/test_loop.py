@@ -20,10 +20,11 @@ from seaway.application.control.settings import ControlSettings
 from seaway.application.control.state import ControlState
 from seaway.application.jobs import Jobs
 from seaway.application.ports.clock import SystemClock
-from seaway.application.records import JobRecord, Verb
+from seaway.application.records import Verb
 from seaway.application.writer import Writer
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import InvariantError, UnavailableError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Queue
 from seaway.scheduling.cycle.jobs import Entry

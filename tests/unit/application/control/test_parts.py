@@ -9,8 +9,9 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.control.reports import Answered, Observation
 from seaway.application.ports.backend import Answer, Changes
-from seaway.application.records import Event, JobRecord, PendingCommand, Verb
+from seaway.application.records import Event, PendingCommand, Verb
 from seaway.domain.deployment import Workload, WorkloadPhase
+from seaway.domain.job_record import JobRecord
 from seaway.domain.reasons import TEXTS
 from tests.unit.application.scene import Scene, scene, spec
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seaway.application.records import Attempt
+from seaway.domain.attempt import Attempt
 from seaway.domain.job_state import AttemptState
 from seaway.domain.queues import Order, Queue
 from seaway.domain.tenancy import DEFAULT

@@ -10,12 +10,12 @@ import pytest
 
 from seaway.adapters.simulated.faults import Faults
 from seaway.application.changes import Change
-from seaway.application.records import JobRecord
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.amounts import JOBS
 from seaway.domain.arrays import TaskArray
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import ConflictError, RejectedError
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Order, Preemption, Queue
 from seaway.domain.runtime import Run

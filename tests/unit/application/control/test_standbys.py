@@ -9,10 +9,10 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.pairs import standby_name
 from seaway.application.ports.store import JobFilter
-from seaway.application.records import JobRecord, Pair
 from seaway.application.views import ClusterState
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import ConflictError
+from seaway.domain.job_record import JobRecord, Pair
 from seaway.domain.job_spec import Expose, ServiceType, Standby, StandbyMode
 from seaway.domain.queues import Preemption, Queue
 from seaway.domain.runtime import Run

@@ -25,9 +25,9 @@ from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
-from seaway.application.records import Attempt
 from seaway.application.views import ClusterState
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts, amount_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.placement import Placement

@@ -12,7 +12,6 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.scheduler.reservations import Reservation, Reservations
 from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import (
     blocked,
     leaving,
@@ -24,7 +23,9 @@ from seaway.application.transitions import (
 )
 from seaway.application.views import ClusterState, RoomMaker
 from seaway.domain.amounts import Amounts, held_amounts, total_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Elastic

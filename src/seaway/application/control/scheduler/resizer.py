@@ -16,12 +16,13 @@ import numpy as np
 from seaway.application.changes import Change, Outcome
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import leaving, nodes_text, of_size, resize_reason, resized
 from seaway.domain.amounts import held_amounts, requested_amounts, total_of
+from seaway.domain.attempt import Attempt
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import HEADED, NO_CLUSTER, ONE_TEMPLATE
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement

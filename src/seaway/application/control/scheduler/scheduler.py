@@ -22,11 +22,12 @@ from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.scheduler.waiting_reasons import WaitingReasons
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
-from seaway.application.records import Attempt, JobRecord
 from seaway.application.transitions import blocked, moved, of_size, placed, stepped, waiting_text
 from seaway.domain.amounts import Amounts, held_amounts
+from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, policy_text

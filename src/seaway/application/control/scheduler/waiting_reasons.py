@@ -11,10 +11,12 @@ from seaway.application.control.orphans import STARTED, phase_of
 from seaway.application.control.scheduler.preemptor import room_text
 from seaway.application.control.scheduler.reservations import Deferral, Reservation, Reservations
 from seaway.application.control.state import ControlState
-from seaway.application.records import NS_PER_S, Attempt, JobRecord
+from seaway.application.records import NS_PER_S
 from seaway.application.transitions import ACCEPTED, AWAITS_VICTIMS, blocked, nodes_text
 from seaway.application.views import RoomMaker
 from seaway.domain.amounts import figure_text, resource_text
+from seaway.domain.attempt import Attempt
+from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import policy_text
 from seaway.domain.reasons import Params, Reason, also, time_param
