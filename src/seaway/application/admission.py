@@ -34,7 +34,7 @@ from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import NO_NEED, Gateway, Link
 from seaway.domain.node import Node
 from seaway.domain.notifications import Notify
-from seaway.domain.queues import Queue, path_of
+from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason, also, either
 from seaway.domain.runtime import secrets_of
 from seaway.domain.tenancy import unknown_name
@@ -88,7 +88,7 @@ class Admission:
         self._models: set[str] | None = None  # of the fleet, once all clusters have reported
         self._unreported: Mapping[str, Set[str]] = {}  # GPU models that jobs hold in clusters without a report
         self._capacities: dict[str, Amounts] = {}  # by cluster
-        self._lending: tuple[Sequence[Queue], QueueTree] = (), QueueTree()
+        self._unused: tuple[Sequence[Queue], QueueTree] = (), QueueTree()
         self._gateways: frozenset[str] = frozenset()
         self._verdicts: dict[Hashable, str] = {}
         self._first_fit = make_profile("greedy")
@@ -220,7 +220,7 @@ class Admission:
         """Yield the errors of a job that exceeds a limit of its queues, its tenant or a user, even if it ran alone."""
         requested = {**requested_amounts(spec.demand, 1 if spec.starts_in_part else spec.replicas), JOBS: 1}
         models = sorted(model_resource(model) for model in spec.demand.devices.models)
-        for where, holder, key, limit in _limits(spec, names):
+        for where, holder, key, limit in _limits(spec, names, self._tree(names)):
             beyond = exceeded(requested, limit)
             small = [
                 next(
@@ -245,10 +245,7 @@ class Admission:
 
     def _beyond_lending(self, spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         """Yield the error of a job that could never start beside what other queues keep for their own jobs."""
-        queues, pool = tuple(names.queues.values()), names.clusters_of(spec.queue)
-        if self._lending[0] != queues:
-            self._lending = queues, QueueTree(queues)
-        tree = self._lending[1]
+        tree, pool = self._tree(names), names.clusters_of(spec.queue)
         if self._models is None or not tree.keeps_any:  # a cluster is not known yet
             return
         capacity = total_of(each for name, each in self._capacities.items() if not pool or name in pool)
@@ -261,6 +258,13 @@ class Admission:
                 "kept": figure_text(hit.resource, hit.reserved),
             }
             yield RejectedError(Reason("beyond_lending", **figures), where="queue")
+
+    def _tree(self, names: Names) -> QueueTree:
+        """Return the tree of the present queues, without use."""
+        queues = tuple(names.queues.values())
+        if self._unused[0] != queues:
+            self._unused = queues, QueueTree(queues)
+        return self._unused[1]
 
     def _look(self) -> None:
         """Update the cached data if the fleet changed."""
@@ -389,13 +393,13 @@ def _standby_problems(spec: JobSpec, names: Names) -> Iterator[RejectedError]:
         yield RejectedError(Reason(code, cluster=next(iter(allowed))), where="standby")
 
 
-def _limits(spec: JobSpec, names: Names) -> Iterator[tuple[str, Callable[[], Reason], str, Amounts]]:
+def _limits(spec: JobSpec, names: Names, tree: QueueTree) -> Iterator[tuple[str, Callable[[], Reason], str, Amounts]]:
     """Yield the limits of a job: the field of its error, the name and key of what has the limit, and the amounts.
 
     The key is that of the tree, and empty for a limit of each user.
     """
-    for queue in path_of(spec.queue, names.queues):
-        yield "queue", partial(Reason, "queue", queue=queue.name), queue.name, queue.limit
+    for node in tree.node(spec.queue).path:
+        yield "queue", partial(Reason, "queue", queue=node.key), node.key, node.limit
     pool = names.queues[spec.queue].pool
     quota = names.tenants[spec.tenant].quotas.get(pool) if spec.tenant in names.tenants else None
     if quota:

@@ -312,6 +312,22 @@ def test_a_job_beyond_a_limit_is_rejected() -> None:
     admission.admit(spec(queue="y", gpus=2))
 
 
+def test_a_job_beyond_what_its_queue_may_borrow_is_refused() -> None:
+    """The guarantee and the borrowing limit together are a limit, also if the guarantee is that of children."""
+    made = with_queues(
+        gpus(8),
+        Queue("lab", borrowing_limit={"gpus": 1000}),
+        Queue("x", parent="lab", guarantee={"gpus": 3000}, borrowing_limit={"gpus": 2000}),
+        Queue("y", parent="lab", borrowing_limit={"gpus": 2000}),
+    )
+    admission = made.plane.admission
+    with pytest.raises(RejectedError, match="queue 'y' has a limit of 2 gpus, of which 2 is left"):
+        admission.admit(spec(queue="y", gpus=1, replicas=3, gang=True))
+    with pytest.raises(RejectedError, match="queue 'lab' has a limit of 4 gpus"):
+        admission.admit(spec(queue="x", gpus=5))
+    admission.admit(spec(queue="x", gpus=4))
+
+
 def test_a_borrowing_limit_bounds_what_a_queue_holds_beyond_its_guarantee() -> None:
     """With a guarantee of one GPU and a borrowing limit of two, a queue never holds more than three."""
     made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 1000}, borrowing_limit={"gpus": 2000}))
