@@ -23,7 +23,6 @@ def storing(folder: Path) -> tuple[Scene, LogStorage]:
     made = scene()
     made.plane.overview.archive = archive = LogFiles(folder, 1)
     storage = LogStorage(made.plane.overview, made.plane.store, archive, made.plane.controller)
-    storage.run()
     return made, storage
 
 
@@ -133,7 +132,8 @@ def test_an_attempt_that_is_retried_is_read_before_its_pods_are_removed(tmp_path
 
 def test_a_restarted_server_continues_with_the_jobs_that_ended_meanwhile(tmp_path: Path) -> None:
     """The position is in the folder. A cluster that does not respond delays no other, and its logs are not stored."""
-    made, _ = storing(tmp_path)
+    made, storage = storing(tmp_path)
+    storage.run()
     ended = [run(made, gpus=2, expected_duration_s=300) for _ in range(2)]
     made.clock.advance_s(300)
     made.plane.settle()

@@ -55,8 +55,9 @@ def side_containers(runtime: Runtime) -> list[str]:
 class LogStorage:
     """Scheduled task that follows the events of jobs, and stores the logs of attempts that ended.
 
-    A restart continues with the events since the last run. Logs that a cluster does not return are not retried. The
-    pods of a program that failed wait for it, so that it also reads the log of an attempt that is retried at once.
+    The first start begins with later events, and a restart with those since the last run. Logs that a cluster does not
+    return are not retried. The pods of a program that failed wait for it, so that it also reads the log of an attempt
+    that is retried at once.
     """
 
     def __init__(self, overview: Overview, store: Store, archive: LogArchive, controller: Controller) -> None:
@@ -65,6 +66,8 @@ class LogStorage:
         self._overview, self._store, self._archive = overview, store, archive
         self._ended: deque[tuple[str, int]] = deque(maxlen=MAX_QUEUED)
         self._unreachable: set[str] = set()
+        known = archive.position
+        self._position = store.last_event() if known is None else known  # jobs may end before the first run
 
     def run(self) -> None:
         """Read the logs of jobs that ended since the last run."""
@@ -77,17 +80,16 @@ class LogStorage:
             self._controller.logs_read(job_id, attempt)
 
     def _follow(self) -> None:
-        before = position = self._archive.position
-        if position is None:
-            position = self._store.last_event()
+        position = self._position
         while rows := self._store.events(position, MAX_ROWS):
             position = rows[-1].id
             self._ended.extend((each.job_id, each.attempt) for each in rows if each.state in ENDS and each.attempt)
             for each in rows:
                 if each.state == JobState.DELETED.value:
                     self._archive.drop(each.job_id)
-        if position != before:
+        if position != self._archive.position:
             self._archive.advance(position)
+        self._position = position
 
     def _put(self, job_id: str, attempt: int) -> None:
         job = self._store.job(job_id)
