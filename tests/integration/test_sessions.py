@@ -40,6 +40,7 @@ from seaway.client.sessions import Channel, Outcome, open_session
 from seaway.domain.errors import ConflictError, ForbiddenError, RejectedError, UnavailableError, UnknownError
 from seaway.domain.job_state import JobState
 from seaway.domain.tenancy import Tenant
+from seaway.web.session import open_session as page_session
 from tests.fakes.kubernetes import ApiServer
 from tests.fakes.kubernetes.containers import V4
 from tests.fakes.kubernetes.kinds import PODS
@@ -161,6 +162,20 @@ def test_a_command_runs_in_the_chosen_replica_and_its_exit_code_is_that_of_exec(
     assert end.verb == "END exec_job"
     assert end.target.startswith("exit code 7 after ")
     assert end.target.endswith(begin.target)
+
+
+def test_a_client_that_leaves_at_the_outcome_does_not_replace_it(place: Place) -> None:
+    """A page ends its session as soon as it has the outcome. The audit log has the exit code nevertheless."""
+    call = exec_session(place.job, ("sh", "-c", "exit 9"))
+
+    async def run() -> None:
+        async with page_session(make_app(place.world.plane), call, place.tokens["user"], "") as session:
+            while frame := await session.receive():
+                if frame[0] == Channel.STATUS:
+                    return
+
+    asyncio.run(run())
+    assert place.audited("exec_job")[-1].target.startswith("exit code 9 after ")
 
 
 def test_input_and_output_of_any_size_pass_without_a_loss(place: Place) -> None:

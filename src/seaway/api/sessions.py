@@ -268,14 +268,14 @@ class SessionReply(Response):
         loop = asyncio.get_running_loop()
         self._began_s = self._used_s = loop.time()
         self._renewed_s = 0.0
+        self._outcome = Outcome(None, "the client left")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the session."""
         del scope, receive, send  # the web socket has its own
-        outcome = Outcome(None, "the client left")
         try:
             await self._socket.accept(SUBPROTOCOL)
-            outcome = await self._pass_on()
+            await self._pass_on()
             await self._socket.close()
         except OSError:
             pass  # the client left
@@ -286,40 +286,44 @@ class SessionReply(Response):
             if self._port:
                 self._request.app.state.sessions.disconnected(self._port)
             else:
-                await pipeline_of(self._request).note_end(self._request, self._describe(outcome))
+                await pipeline_of(self._request).note_end(self._request, self._describe())
 
-    def _describe(self, outcome: Outcome) -> str:
-        ended = f"exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.message
+    def _describe(self) -> str:
+        code = self._outcome.exit_code
+        ended = f"exit code {code}" if code is not None else self._outcome.message
         return f"{ended} after {asyncio.get_running_loop().time() - self._began_s:.0f} s"
 
-    async def _pass_on(self) -> Outcome:
-        """Pass frames on in both directions until the first end, and return the outcome."""
+    async def _pass_on(self) -> None:
+        """Pass frames on in both directions until the first end."""
         try:
             await self._renew_lease()  # a session may be over before its watch begins
         except SeawayError as error:
-            return await self._end(str(error))
+            await self._end(str(error))
+            return
         down = asyncio.create_task(self._send_down())
         others = [asyncio.create_task(self._send_up()), asyncio.create_task(self._watch())]
         try:
             done, _ = await asyncio.wait([down, *others], return_when=asyncio.FIRST_COMPLETED)
-            return (down if down in done else done.pop()).result()
+            (down if down in done else done.pop()).result()
         except SeawayError as error:
-            return await self._end(str(error))
+            await self._end(str(error))
         finally:
             for each in (down, *others):
                 each.cancel()
             await asyncio.gather(down, *others, return_exceptions=True)
 
-    async def _send_down(self) -> Outcome:
+    async def _send_down(self) -> None:
         """Pass on frames of the container."""
         while frame := await asyncio.wrap_future(self._session.receive()):
             self._used_s = asyncio.get_running_loop().time()
+            if frame[0] == Channel.STATUS:
+                self._outcome = Outcome.of(frame)  # before the client has it, which then leaves at once
             await self._socket.send(frame)
             if frame[0] == Channel.STATUS:
-                return Outcome.of(frame)
-        return await self._end(f"the connection to the container broke{await self._state()}")
+                return
+        await self._end(f"the connection to the container broke{await self._state()}")
 
-    async def _send_up(self) -> Outcome:
+    async def _send_up(self) -> None:
         """Pass on frames of the client."""
         while (frame := await self._socket.receive()) is not None:
             if not frame or frame[0] not in FROM_CLIENT or len(frame) > MAX_FRAME_BYTES:
@@ -329,9 +333,8 @@ class SessionReply(Response):
                 await asyncio.wrap_future(self._session.send(frame))
             except UnavailableError:  # the container does not read any more, but its last frames may be on the way
                 await asyncio.Event().wait()
-        return Outcome(None, "the client left")
 
-    async def _watch(self) -> Outcome:
+    async def _watch(self) -> None:
         """Wait until the session must end. The hub wakes all listeners several times a minute."""
         while not self._listener.closed:
             await self._renew_lease()
@@ -340,8 +343,9 @@ class SessionReply(Response):
                 self._listener.catch_up(0)
             self._listener.take()
             if asyncio.get_running_loop().time() - self._used_s > IDLE_S:
-                return await self._end(f"the session was idle for {IDLE_S / 60:.0f} minutes")
-        return await self._end("the server stops, or the token is no longer valid")
+                await self._end(f"the session was idle for {IDLE_S / 60:.0f} minutes")
+                return
+        await self._end("the server stops, or the token is no longer valid")
 
     async def _renew_lease(self) -> None:
         """Renew the lease of the job if the session was used since the last time."""
@@ -350,11 +354,11 @@ class SessionReply(Response):
             pipeline = pipeline_of(self._request)
             await pipeline.threads.write(pipeline.plane.jobs.used, self._job_id, self._listener.who.name)
 
-    async def _end(self, why: str) -> Outcome:
+    async def _end(self, why: str) -> None:
         """Send the reason of an end to the client, which the container did not send."""
+        self._outcome = Outcome(None, why)
         with suppress(OSError):
             await self._socket.send(status_frame(why))
-        return Outcome(None, why)
 
     async def _state(self) -> str:
         """Describe the job after a connection broke."""
