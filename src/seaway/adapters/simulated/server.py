@@ -30,14 +30,18 @@ from seaway.domain.reasons import reason_of
 
 LOOPBACK = "127.0.0.1"
 MAX_WAIT_S = 60.0
-LARGEST_NS = 2.0**63
 """Maximum wait of `changes`, in seconds."""
+
+LARGEST_NS = 2.0**63
 
 LARGEST_BODY = 256 << 20
 """Maximum size of a body, bytes. A batch of commands has up to 64 jobs of a megabyte each."""
 
 HEARTBEAT_S = 1
 """Grace period for running requests at shutdown, in seconds."""
+
+IDLE_S = 30
+"""Time for which idle connections stay open, in seconds: longer than clients leave theirs open, which is 5 s."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 Work = Callable[[SimulatedCluster, Request, bytes], Any]
@@ -104,7 +108,11 @@ class Server:
         except (OSError, OverflowError) as error:
             raise RejectedError(f"cannot listen on {port}: {error}; choose another", where="port") from None
         config = uvicorn.Config(
-            application(backends), log_level="warning", access_log=False, timeout_graceful_shutdown=HEARTBEAT_S
+            application(backends),
+            log_level="warning",
+            access_log=False,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=HEARTBEAT_S,
         )
         self._server = _Uvicorn(config, backends)
         self._thread: Thread | None = None
