@@ -155,13 +155,16 @@ def test_each_fault_is_shown_with_a_link_and_clears(browser: Browser, world: Wor
         shown = alert(page, text)
         expect(shown).to_have_count(0)
         cause()
-        began_s = time.monotonic()
-        expect(shown).to_be_visible(timeout=PATIENCE_MS)
-        took[name] = time.monotonic() - began_s
-        expect(shown.get_by_role("link")).to_have_attribute("href", re.compile(re.escape(href)))
-        keep_screen(page, f"overview-drill-{name}")
+        try:
+            began_s = time.monotonic()
+            expect(shown).to_be_visible(timeout=PATIENCE_MS)
+            took[name] = time.monotonic() - began_s
+            expect(shown.get_by_role("link")).to_have_attribute("href", re.compile(re.escape(href)))
+            keep_screen(page, f"overview-drill-{name}")
+        finally:
+            if end is not None:
+                end()
         if end is not None:
-            end()
             began_s = time.monotonic()
             expect(shown).to_have_count(0, timeout=PATIENCE_MS)
             took[f"{name} cleared"] = time.monotonic() - began_s
@@ -185,9 +188,9 @@ def test_each_fault_is_shown_with_a_link_and_clears(browser: Browser, world: Wor
         drill("gateway", world.stopped.set, f"The agent of {GATEWAY} does not report", "/network", world.stopped.clear)
 
         def clear() -> None:
-            body = {"name": "refused", "resources": WHOLE}
-            assert server.client.post("/api/v1/jobs", json=body).status_code == 503
+            answer = server.client.post("/api/v1/jobs", json={"name": "refused", "resources": WHOLE})
             world.limit_files(resource.RLIM_INFINITY)
+            assert answer.status_code == 503
 
         drill(
             "disk", lambda: world.limit_files(1), "The database does not store changes. New jobs are refused",
@@ -228,14 +231,19 @@ def test_alerts_fit_in_both_languages(
     browser: Browser, world: World, theme: str, language: str, size: tuple[int, int]
 ) -> None:
     """With an alert that someone takes care of, and another, on a screen and on a phone."""
-    world.fault("device", CLUSTER, f"{CLUSTER}-n1/0")
-    named = {"en": ("unhealthy GPU", "acknowledged by"), "zh": ("异常的 GPU", "确认")}[language]
+    world.fault("node", OTHER, f"{OTHER}-n1")
+    world.fault("device", OTHER, f"{OTHER}-n2/0")
+    named = {
+        "en": ("unhealthy GPU", "not ready", "acknowledged by"),
+        "zh": ("异常的 GPU", "未就绪", "确认"),
+    }[language]
     with viewed(browser, world, theme=theme, language=language, size=size) as looker:
         page = looker.open("/")
-        expect(alert(page, named[0])).to_be_visible(timeout=PATIENCE_MS)
+        for each in named[:2]:
+            expect(alert(page, each)).to_be_visible(timeout=PATIENCE_MS)
         known = {"name": "SeawayNodesNotReady", "of": OTHER}
         world.server.client.post("/api/v1/alerts/acknowledge", json=known).raise_for_status()
-        expect(alert(page, named[1]).last).to_be_visible(timeout=PATIENCE_MS)
+        expect(alert(page, named[2]).last).to_be_visible(timeout=PATIENCE_MS)
         keep_screen(page, f"overview-alerts-{theme}-{language}-{size[0]}")
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
