@@ -87,14 +87,15 @@ def test_changes_are_applied_with_one_button(look: Look, demo: Running) -> None:
 
 
 def test_running_jobs_move_as_the_answer_shows(look: Look, demo: Running) -> None:
-    """The dialog names the jobs that restart; they run on the nodes of the answer afterwards."""
+    """The dialog names the jobs that restart; they run on the nodes of the answer afterwards.
+
+    The job has a node of its own: another one that ends in between makes the answer stale.
+    """
     name = f"moved-{uuid4().hex[:8]}"
-    body = {"name": name, "resources": {"gpus": 1}, "run": {"image": "ubuntu"}}
-    address = f"/api/v1/jobs/{demo.client.post('/api/v1/jobs', json=body).json()['id']}"
+    job = demo.submit(name=name, resources={"gpus": 8, "gpu_model": "V100"}, run={"image": "ubuntu"})
+    address = f"/api/v1/jobs/{job}"
+    demo.await_state(job, "running")
     with look("operator", language="zh", size=NARROW, theme="dark") as looker:
-        page = looker.open("/jobs")
-        while demo.client.get(address).json()["state"] != "running":
-            page.wait_for_timeout(200)
         before = demo.client.get(address).json()
         node = f"{before['clusters'][0]}/{before['nodes'][0]}"
         page = looker.open(f"/whatif?nodes={node}")
@@ -108,8 +109,7 @@ def test_running_jobs_move_as_the_answer_shows(look: Look, demo: Running) -> Non
         assert hidden_sideways(page) == []
         dialog.get_by_role("button", name="采用").click()
         expect(page.get_by_text("更改已应用").first).to_be_visible()
-        while demo.client.get(address).json()["state"] != "running":
-            page.wait_for_timeout(200)
+    demo.await_state(job, "running")
     after = demo.client.get(address).json()
     assert (after["attempt"], after["nodes"]) == (before["attempt"] + 1, [target])
     demo.client.post(f"{address}/cancel", json={})
