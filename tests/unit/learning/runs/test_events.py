@@ -10,10 +10,17 @@ pytest.importorskip("torch", reason="needs seaway[learn]")
 accumulator = pytest.importorskip(
     "tensorboard.backend.event_processing.event_accumulator", reason="needs seaway[learn]"
 )
+event_file_writer = pytest.importorskip("tensorboard.summary.writer.event_file_writer", reason="needs seaway[learn]")
 
 from seaway.learning.runs.run import Events  # noqa: E402  # where tensorboard is
 from seaway.learning.training.listener import Plan, Row, TrainingResult  # noqa: E402
 from tests.unit.learning.runs.small import evaluated, play  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _first_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number the files of events from zero. Runs of the same second are read in the order of names: 10 is before 9."""
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
 
 
 def write(folder: Path, done: int, *episodes: int) -> None:
