@@ -323,14 +323,14 @@ def facts(body: Body) -> Table:
 
 
 def _cost(cost: Body | None) -> str:
-    """Return the GPU-hours and the cost of a job so far, and its cost per hour; empty before it holds GPUs."""
+    """Return the cost and the GPU-hours of a job, and its cost per hour while it holds GPUs; empty before that."""
     if (so_far := cost_text(cost)) == NONE or cost is None:
         return ""
     unpriced = cost["unpriced_gpu_hours"]
     rest = f", {unpriced:,.2f} of them without a known price" if unpriced and cost["cost"] is not None else ""
     per_hour = money(cost["cost_per_hour"], cost["unpriced_gpus"], cost.get("currency", ""))
-    now = f", {per_hour} per hour" if cost["cost_per_hour"] != "0.00" or cost["unpriced_gpus"] else ""
-    return f"{so_far} so far{now}; {cost['gpu_hours']:,.2f} GPU-hours{rest}"
+    now = f" so far, {per_hour} per hour" if cost["cost_per_hour"] != "0.00" or cost["unpriced_gpus"] else ""
+    return f"{so_far}{now}; {cost['gpu_hours']:,.2f} GPU-hours{rest}"
 
 
 def _used(use: Body | None, name: str) -> str:
@@ -499,6 +499,12 @@ def _taken(link: Body) -> str | Text:
     return bar(total - min(free, total), total) if total and free is not None else NONE
 
 
+def _change(link: Body) -> str:
+    """Format the figure that is furthest above the usual one, in percent of it."""
+    percent = link.get("change_percent")
+    return NONE if percent is None else f"{percent} % {link['changed'] or ''}".rstrip()
+
+
 def _shown(link: Body, *, raw: bool) -> Body:
     """Return a link with the figures for decisions or, with `raw`, with those of the latest round."""
     if not raw or link["raw"] is None:
@@ -523,6 +529,7 @@ LINK_COLUMNS = (
         wide=True,
     ),
     Column("FREE", lambda each: _known_rate(each["free_mbps"]), right=True, drop=4),
+    Column("AGAINST USUAL", _change, right=True, wide=True),
     Column("PATH", lambda each: each["path"] or NONE, wide=True),
     Column("STATE", lambda each: Text(each["state"], STATES[each["state"]]), drop=1),
     Column("AGE", lambda each: NONE if each["age_s"] is None else seconds(each["age_s"]), right=True, drop=5),

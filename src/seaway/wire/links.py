@@ -65,9 +65,14 @@ class KnownLinkOut(Shown):
     free_mbps: int | None
     """Bandwidth that can still be reserved."""
     usual_latency_ns: int | None = None
-    """Median latency of the last day; null with few samples."""
+    """Median latency of the last day; null with few samples, like the next three fields."""
+    usual_jitter_ns: int | None = None
+    usual_loss_ppm: int | None = None
+    usual_traffic_mbps: int | None = None
+    changed: Literal["latency", "jitter", "loss", "traffic"] | None = None
+    """The figure that is furthest above the usual one; null if none is."""
     change_percent: int | None = None
-    """Latency in percent of the usual one; null if one of them is unknown."""
+    """The figure furthest above, or least below, in percent of the usual one; null if none can be compared."""
     path: str
     """Active path; empty for the route of the underlying network."""
     state: Literal["reported", "measured", "stale", "unknown"]
@@ -133,6 +138,10 @@ def known_link_fields(view: LinkView) -> dict[str, Any]:
         bandwidth_mbps=link.bandwidth_mbps if link else None,
         used_mbps=link.used_mbps if link else None,
         free_mbps=view.left_mbps,
+        usual_latency_ns=view.usual.latency_ns,
+        usual_jitter_ns=view.usual.jitter_ns,
+        usual_loss_ppm=view.usual.loss_ppm,
+        usual_traffic_mbps=view.usual.traffic_mbps,
         age_s=None if view.age_s is None else round(view.age_s, 1),
         raw=None if view.raw is None else _round_fields(view.raw),
         smoothed=None if view.smoothed is None else _figures_fields(view.smoothed),
@@ -204,7 +213,7 @@ class LinkFigure(StrEnum):
     FREE = "free"
     """Bandwidth that can still be reserved, Mbit/s."""
     CHANGE = "change"
-    """Latency in percent of the usual one of the link."""
+    """The figure that is furthest above the usual one, in percent of it."""
 
 
 MORE_IS_BETTER = frozenset({LinkFigure.BANDWIDTH, LinkFigure.FREE})

@@ -82,12 +82,12 @@ async def test_the_worst_links_come_first_and_the_others_are_counted(rig: Rig) -
         assert (await client.get("/api/v1/fleet/links", params={"worst": "colour"})).status_code == 422
 
 
-async def test_a_link_has_its_usual_latency_and_the_change_from_it(rig: Rig) -> None:
-    """It is the median of a day of samples, which a fault does not move. Links with few samples have none."""
+async def test_a_link_has_its_usual_figures_and_the_change_from_them(rig: Rig) -> None:
+    """They are the medians of a day of samples, which a fault does not move. Links with few samples have none."""
     hour_ns, now_ns = 3600 * 10**9, rig.clock.now_ns()
     latencies = {("site", "gw-b"): [3_000_000] * 9 + [90_000_000] * 3, ("site", "gw-a"): [1_000_000] * 2}
     samples = [
-        LinkSample(now_ns - (1 + at) * hour_ns + 1, *ends, latency_ns, 0, 0, 0, 0)
+        LinkSample(now_ns - (1 + at) * hour_ns + 1, *ends, latency_ns, 2_000, 5_000, 1_000, 700)
         for ends, values in latencies.items()
         for at, latency_ns in enumerate(values)
     ]
@@ -95,8 +95,9 @@ async def test_a_link_has_its_usual_latency_and_the_change_from_it(rig: Rig) -> 
     async with rig.client("viewer") as client:
         found = (await client.get("/api/v1/fleet/links", params={"worst": "change"})).json()["links"]
         matrix = (await client.get("/api/v1/fleet/links/matrix", params={"figure": "change"})).json()
-    usual = [(each["target"], each["usual_latency_ns"], each["change_percent"]) for each in found]
-    assert usual == [("gw-b", 3_000_000, 300), ("gw-a", None, None)]
+    names = ("target", "usual_latency_ns", "usual_jitter_ns", "usual_loss_ppm", "usual_traffic_mbps")
+    usual = [tuple(each[name] for name in (*names, "changed", "change_percent")) for each in found]
+    assert usual == [("gw-b", 3_000_000, 2_000, 5_000, 700, "latency", 300), ("gw-a", *[None] * 6)]
     assert matrix["values"][2] == [None, 300, None]
 
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from statistics import median_low
 from threading import Lock
 
+from seaway.application.network.views import Usual
 from seaway.application.ports.clock import Clock
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import LinkSample
@@ -57,27 +58,27 @@ class LinkStep:
 
 
 USUAL_H = 24
-"""Hours of samples in the usual latency of a link."""
+"""Hours of samples in the usual figures of a link."""
 
 MIN_SAMPLES = 3
-"""Minimum number of samples for a usual latency."""
+"""Minimum number of samples for a usual figure."""
 
 USUAL_CACHE_NS = 600 * NS
-"""Lifetime of usual latencies, nanoseconds."""
+"""Lifetime of usual figures, nanoseconds."""
 
 
-class UsualLatencies:
-    """Usual latencies of links: the median of samples of the last day, up to a thousand of each hour. Thread-safe.
+class UsualFigures:
+    """Usual figures of links: medians of the samples of the last day, up to a thousand of each hour. Thread-safe.
 
-    The median ignores a fault of some hours, and samples survive restarts.
+    A median ignores a fault of some hours, and samples survive restarts.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock, self._lock = store, clock, Lock()
-        self._made_ns, self._known = -USUAL_CACHE_NS, dict[Ends, int]()
+        self._made_ns, self._known = -USUAL_CACHE_NS, dict[Ends, Usual]()
 
-    def known(self) -> Mapping[Ends, int]:
-        """Return the usual latency of each link, nanoseconds, without links with few samples."""
+    def known(self) -> Mapping[Ends, Usual]:
+        """Return the usual figures of each link."""
         with self._lock:
             now_ns = self._clock.monotonic_ns()
             if now_ns - self._made_ns >= USUAL_CACHE_NS:
@@ -86,14 +87,28 @@ class UsualLatencies:
                     self._known = self._read()
             return self._known
 
-    def _read(self) -> dict[Ends, int]:
-        found: defaultdict[Ends, list[int]] = defaultdict(list)
+    def _read(self) -> dict[Ends, Usual]:
+        found: defaultdict[Ends, list[LinkSample]] = defaultdict(list)
         for hours in range(1, USUAL_H + 1):
             from_ns = self._clock.now_ns() - hours * 3600 * NS
             for each in self._store.link_samples("", "", from_ns, MAX_ROWS):
-                if each.latency_ns is not None and each.at_ns < from_ns + 3600 * NS:
-                    found[each.source, each.target].append(each.latency_ns)
-        return {ends: median_low(values) for ends, values in found.items() if len(values) >= MIN_SAMPLES}
+                if each.at_ns < from_ns + 3600 * NS:
+                    found[each.source, each.target].append(each)
+        return {ends: _usual(samples) for ends, samples in found.items()}
+
+
+def _usual(samples: Sequence[LinkSample]) -> Usual:
+    answered = [each for each in samples if each.latency_ns is not None]
+    return Usual(
+        _median([each.latency_ns for each in answered if each.latency_ns is not None]),
+        _median([each.jitter_ns for each in answered]),
+        _median([each.loss_ppm for each in samples]),
+        _median([each.used_mbps for each in samples if each.bandwidth_mbps]),
+    )
+
+
+def _median(values: Sequence[int]) -> int | None:
+    return median_low(values) if len(values) >= MIN_SAMPLES else None
 
 
 def steps_of(store: Store, source: str, target: str, from_ns: int, step_s: int) -> list[LinkStep]:

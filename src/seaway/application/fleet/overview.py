@@ -15,7 +15,7 @@ from seaway.application.control.state import ControlState, deployment
 from seaway.application.fleet.costs import Cost, Costs, Lane
 from seaway.application.fleet.gpu_metrics import GpuMetrics
 from seaway.application.fleet.gpu_use import GpuUse, SliceUse, UnusedGpus, UseSample
-from seaway.application.fleet.link_history import UsualLatencies
+from seaway.application.fleet.link_history import UsualFigures
 from seaway.application.fleet.nodes import FleetViews
 from seaway.application.fleet.queues import NO_COSTS, Place, QueueTotals, QueueUsage, QueueViews, TenantTotals
 from seaway.application.fleet.schedule import Grouping, Schedule, ScheduleFilter, schedule
@@ -26,7 +26,7 @@ from seaway.application.monitoring.conditions import NetworkFigures, QueueFigure
 from seaway.application.monitoring.counters import Figures, NotifierCounts, figures
 from seaway.application.monitoring.waiting_rules import WaitingRules
 from seaway.application.network.bandwidth import Interface
-from seaway.application.network.views import Asked, LinkState, LinkView, RingPart, Side, reported
+from seaway.application.network.views import Asked, LinkState, LinkView, RingPart, Side, Usual, reported
 from seaway.application.policies import Policies
 from seaway.application.ports.backend import Backend
 from seaway.application.ports.logs import LogArchive
@@ -130,9 +130,9 @@ class Log:
         return lines if times else [each.partition(" ")[2] for each in lines]
 
 
-def _with_room(view: LinkView, room: tuple[int, int] | None, usual_ns: int | None) -> LinkView:
-    """Add the usual latency, and the reserved and the available bandwidth to a link with a known bandwidth."""
-    view = replace(view, usual_latency_ns=usual_ns) if usual_ns else view
+def _with_room(view: LinkView, room: tuple[int, int] | None, usual: Usual | None) -> LinkView:
+    """Add the usual figures, and the reserved and the available bandwidth to a link with a known bandwidth."""
+    view = replace(view, usual=usual) if usual else view
     if room is None or view.link is None or not view.link.bandwidth_mbps:
         return view
     return replace(view, reserved_mbps=room[0], left_mbps=room[1])
@@ -168,7 +168,7 @@ class Overview:
         self._gpu_use = GpuUse(controller, store, writer)
         self.costs = Costs(controller, store)
         self._queues = QueueViews(controller)
-        self._usual = UsualLatencies(store, controller.live.clock)
+        self._usual = UsualFigures(store, controller.live.clock)
         self._shares = Shares(controller)
         self._tries = DryRuns(controller)
         self._rules = WaitingRules(controller, self._tries)

@@ -30,6 +30,27 @@ FRESH = frozenset({LinkState.REPORTED, LinkState.MEASURED})
 """States with metrics. Metrics cannot mark figures as outdated."""
 
 
+LEAST_JITTER_NS, LEAST_LOSS_PPM = 100_000, 1_000
+"""Jitter and loss that are added to present and usual ones before they are compared."""
+
+
+UNCHANGED = 100
+"""Percent of the usual figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """Usual figures of a link: medians of the last day. None with few samples."""
+
+    latency_ns: int | None = None
+    jitter_ns: int | None = None
+    loss_ppm: int | None = None
+    traffic_mbps: int | None = None
+
+
+NOTHING_USUAL = Usual()
+
+
 @dataclass(frozen=True, slots=True)
 class LinkView:
     """View of a link.
@@ -55,8 +76,6 @@ class LinkView:
     loss_bound_ppm
         Upper bound of a loss of 0, because the window has too few probes to see a smaller one. None if the loss was
         measured, or if the number of probes is unknown.
-    usual_latency_ns
-        Median latency of the last day; None with few samples.
     """
 
     source: str
@@ -71,7 +90,7 @@ class LinkView:
     reserved_mbps: int = 0
     left_mbps: int | None = None
     loss_bound_ppm: int | None = None
-    usual_latency_ns: int | None = None
+    usual: Usual = NOTHING_USUAL
 
     @property
     def counts(self) -> bool:
@@ -79,10 +98,39 @@ class LinkView:
         return self.state is not LinkState.UNKNOWN and self.link is not None
 
     @property
+    def changes(self) -> dict[str, int]:
+        """Figures in percent of the usual ones, without unknown ones.
+
+        Both sides get a tenth of the usual latency more as jitter, `LEAST_LOSS_PPM` of loss, and half of the bandwidth
+        as traffic, so that changes of small figures do not count.
+        """
+        link, usual = self.link, self.usual
+        if link is None or not self.counts or link.latency_ns is None:
+            return {}
+        jitter_ns = max(LEAST_JITTER_NS, (usual.latency_ns or 0) // 10)
+        of_traffic = link.bandwidth_mbps // 2
+        compared = (
+            ("latency", link.latency_ns, usual.latency_ns, 0),
+            ("jitter", link.jitter_ns, usual.jitter_ns, jitter_ns),
+            ("loss", link.loss_ppm, usual.loss_ppm, LEAST_LOSS_PPM),
+            ("traffic", self.traffic_mbps if of_traffic else None, usual.traffic_mbps, of_traffic),
+        )
+        return {
+            name: 100 * (present + more) // (usually + more)
+            for name, present, usually, more in compared
+            if present is not None and usually is not None and usually + more
+        }
+
+    @property
+    def changed(self) -> str | None:
+        """The figure that is furthest above the usual one; None if none is."""
+        above = {name: percent for name, percent in self.changes.items() if percent > UNCHANGED}
+        return max(above, key=above.__getitem__, default=None)
+
+    @property
     def change_percent(self) -> int | None:
-        """Latency in percent of the usual one; None if one of them is unknown."""
-        latency_ns = self.link.latency_ns if self.link and self.counts else None
-        return None if latency_ns is None or not self.usual_latency_ns else 100 * latency_ns // self.usual_latency_ns
+        """The figure that is furthest above, or least below, in percent of the usual one; None if none is known."""
+        return max(self.changes.values(), default=None)
 
     @property
     def latest(self) -> Figures | None:

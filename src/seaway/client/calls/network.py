@@ -73,8 +73,8 @@ def worst_links(
     Parameters
     ----------
     figure
-        latency, jitter, loss, bandwidth, free: bandwidth that can still be reserved, or change: latency in percent of
-        the usual one.
+        latency, jitter, loss, bandwidth, free: bandwidth that can still be reserved, or change: the figure that is
+        furthest above the usual one, in percent of it.
     limit
         Limit of links; None for all.
     """

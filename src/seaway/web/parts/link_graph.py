@@ -8,7 +8,7 @@ from html import escape
 from math import atan2, cos, degrees, hypot, pi, sin
 from typing import TYPE_CHECKING, Any
 
-from seaway.web.link_figures import FIGURES, Figure, Scale, loss_text, scale_of
+from seaway.web.link_figures import FIGURES, Figure, Scale, loss_text, scale_of, share
 from seaway.web.parts.link_map import Point
 from seaway.web.words import Words
 
@@ -176,9 +176,23 @@ def figures_of(link: KnownLinkOut, words: Words) -> dict[str, str]:
         if dead and each.name in ("latency", "jitter")
         else loss_text(link.loss_ppm, link.loss_bound_ppm)
         if each.name == "loss"
+        else _change(link, words)
+        if each.name == "change"
         else each.write(getattr(link, ATTRIBUTES[each.name]) or None)
         for each in FIGURES.values()
     }
+
+
+def _change(link: KnownLinkOut, words: Words) -> str:
+    """Format how far a link is above its usual figures, with the figure that is furthest."""
+    titles = {
+        "latency": words("Latency"),
+        "jitter": words("Jitter"),
+        "loss": words("Loss"),
+        "traffic": words("Traffic"),
+    }
+    text = share(link.change_percent)
+    return f"{text} ({titles[link.changed]})" if link.changed else text
 
 
 def _arc(link: KnownLinkOut, scale: Scale, words: Words) -> dict[str, Any]:

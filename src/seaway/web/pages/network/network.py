@@ -13,7 +13,7 @@ from seaway.client.calls import fleet, network
 from seaway.domain.units import loss_bound_percent
 from seaway.web.fragment import Fragment, written
 from seaway.web.latest import Latest, Turn
-from seaway.web.link_figures import FIGURES, NONE, Scale, loss_text, milliseconds, rate, scale_of
+from seaway.web.link_figures import FIGURES, NONE, Scale, loss_text, milliseconds, percent, rate, scale_of
 from seaway.web.parts.link_graph import MAX_DRAWN, MAX_OF_ONE, NO_PLACES, NO_STATES, graph, is_dead, scale_for
 from seaway.web.parts.link_map import places_of
 from seaway.web.visit import Visit
@@ -418,14 +418,26 @@ def _row(link: KnownLinkOut, words: Words) -> dict[str, Any]:
         "state": link.state,
         "dead": dead,
         "latency": milliseconds(link.latency_ns),
-        "usual": link.usual_latency_ns and milliseconds(link.usual_latency_ns),
+        "usual": _usual(link),
         "jitter": NONE if dead else milliseconds(link.jitter_ns),
         "loss": loss_text(link.loss_ppm, link.loss_bound_ppm),
         "bandwidth": rate(link.bandwidth_mbps or None),
+        "traffic": rate(link.traffic_mbps),
         "free": rate(link.free_mbps),
         "path": link.path or NONE,
         "age": NONE if link.age_s is None else words("{n} s ago", n=round(link.age_s)),
     }
+
+
+def _usual(link: KnownLinkOut) -> dict[str, str]:
+    """Return the usual figures as text, empty where the present one is the same or unknown."""
+    written = {
+        "latency": (milliseconds(link.latency_ns), milliseconds(link.usual_latency_ns)),
+        "jitter": (milliseconds(link.jitter_ns), milliseconds(link.usual_jitter_ns)),
+        "loss": (percent(link.loss_ppm), percent(link.usual_loss_ppm)),
+        "traffic": (rate(link.traffic_mbps), rate(link.usual_traffic_mbps)),
+    }
+    return {name: "" if NONE in pair or len({*pair}) == 1 else pair[1] for name, pair in written.items()}
 
 
 def _agents(value: AgentList, words: Words) -> dict[str, Any]:
