@@ -124,5 +124,5 @@ def test_job_moves_when_its_kubeconfig_names_another_cluster(tmp_path: Path) -> 
                 "the job again",
             )
         events = "\n".join(each.reason for each in store.events(0, 1000, job_id=job_id))
-        assert "gpu is not in the fleet any more; it is placed elsewhere" in events
+        assert "gpu is not in the fleet any more; it is queued for another place" in events
         assert "made again" not in events

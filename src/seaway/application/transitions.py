@@ -104,9 +104,10 @@ def ending(attempt: Attempt, reason: str, now_ns: int) -> Change:
     return change
 
 
-def ended(attempt: Attempt, now_ns: int) -> Change:
-    """Return the change for the end of an attempt whose objects are removed."""
-    change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns)])
+def ended(attempt: Attempt, now_ns: int, reason: str = "") -> Change:
+    """Return the change for the end of an attempt whose objects are removed, or ended by themselves."""
+    reason = reason or attempt.reason
+    change = Change(update=[replace(attempt, state=AttemptState.ENDED, ended_ns=now_ns, reason=reason)])
     for cluster in attempt.clusters:
         for verb in Verb:
             change.delete.append(PendingCommand(attempt.job_id, attempt.number, cluster, verb, now_ns))

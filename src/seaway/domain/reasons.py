@@ -99,7 +99,7 @@ TEXTS: Mapping[str, str] = {
     "retried_with": "retried with its predecessor {job}",
     "requested": "requested by {who}",
     # Clusters and nodes of jobs.
-    "elsewhere": "it is placed elsewhere",
+    "elsewhere": "it is queued for another place",
     "drained": "{place} is drained",
     "silent": "{cluster} does not answer",
     "left_fleet": "{cluster} is not in the fleet any more",

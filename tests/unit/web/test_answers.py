@@ -118,8 +118,8 @@ HALF_WIDTH = str.maketrans("\uff1a\uff1b\uff0c\uff08\uff09", ":;,()")
                 Reason("elsewhere"),
                 "text of eve",
             ),
-            "shrinks from 1,400 to 1 replica: a/n is drained; it is placed elsewhere; text of eve",
-            "从 1,400 个副本缩减到 1 个:a/n 正在排空;正在另行放置;text of eve",
+            "shrinks from 1,400 to 1 replica: a/n is drained; it is queued for another place; text of eve",
+            "从 1,400 个副本缩减到 1 个:a/n 正在排空;正在排队等待另行放置;text of eve",
         ),
         (
             also("OOMKilled", Reason("attempt_of_follows", number=2, most=4, pause=10)),

@@ -505,7 +505,7 @@ class Observer:
             after = moved(job, JobState.COMPLETED, Reason("completed"), now_ns)
         self._state.stages.became(attempt, attempt.clusters, Deployed.RUNNING)
         change = stepped(after, ACTOR)
-        change.add(ended(attempt, now_ns))
+        change.add(ended(attempt, now_ns, after.reason))
         change.add(self._state.end_of_other(after, ACTOR))
         self._collect_later(attempt)
         return change
@@ -538,7 +538,7 @@ class Observer:
             replica.phase in FINISHED_PHASES for copy in workloads.values() for replica in copy.replicas
         )
         if over:
-            change.add(ended(attempt, now_ns))
+            change.add(ended(attempt, now_ns, reason))
             self._collect_later(attempt)
         else:
             change.add(ending(attempt, reason, now_ns))

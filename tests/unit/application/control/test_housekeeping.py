@@ -314,7 +314,7 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
     assert reason == f"waits first in its queue, and beta/node-0 is reserved for it; {held}"
     reported = [(event.kind, event.reason) for event in made.plane.store.events(0, 1000, job_id=job_id)]
     assert reported[-2:] == [
-        ("state", f"{lost} does not answer; it is placed elsewhere"),
+        ("state", f"{lost} does not answer; it is queued for another place"),
         ("blocked", reason),
     ]
     version = made.job(job_id).version

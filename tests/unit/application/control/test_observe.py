@@ -404,6 +404,17 @@ def test_a_replica_that_fails_ends_all_parts() -> None:
     assert made.plane.attempt(job_id).state is AttemptState.ENDED
 
 
+def test_an_attempt_has_the_reason_of_its_end() -> None:
+    """Also the last one of a job, whose workloads ended by themselves."""
+    made, job_id = running()
+    made.cluster(made.where(job_id)).fail_copy(job_id, 1, "killed")
+    made.plane.settle()
+    assert (made.state(job_id), made.plane.attempt(job_id).reason) == ("failed", made.job(job_id).reason)
+    done = made.submit(expected_duration_s=5)
+    made.plane.run(20)
+    assert (made.state(done), made.plane.attempt(done).reason) == ("completed", made.job(done).reason)
+
+
 def test_both_removals_confirmed_at_once_end_the_attempt() -> None:
     """When every cluster of an attempt confirms its removal in the same moment, nothing is held any more."""
     made, job_id = spread()

@@ -143,7 +143,7 @@ def test_jobs_are_taken_in_once_they_were_tried() -> None:
 
 def test_jobs_that_were_taken_from_a_place_are_distinguished_once_they_were_tried() -> None:
     """Their earlier reason is valid until then; after several tries they are still reported once."""
-    back = job_record(spec=spec(), state=JobState.QUEUED, reason="alpha is drained; it is placed elsewhere")
+    back = job_record(spec=spec(), state=JobState.QUEUED, reason="alpha is drained; it is queued for another place")
     first = entry(back, QUEUE, frozenset(), FairShare())
     waiting = waiting_of(first)
     assert not waiting.fresh(3)

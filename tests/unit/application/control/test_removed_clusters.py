@@ -49,7 +49,10 @@ def test_what_left_is_given_up_after_the_grace_period() -> None:
     assert made.where(job_id) == "alpha"
     made.plane.run(10)
     assert (made.state(job_id), made.where(job_id)) == ("running", "beta")
-    assert made.plane.store.attempts(job_id)[0].reason == "alpha is not in the fleet any more; it is placed elsewhere"
+    assert (
+        made.plane.store.attempts(job_id)[0].reason
+        == "alpha is not in the fleet any more; it is queued for another place"
+    )
     assert events(made, "cluster")[-1] == "alpha is not in the fleet any more and counts as lost"
     made.plane.run(60)
     assert sum("counts as lost" in each for each in events(made, "cluster")) == 1
