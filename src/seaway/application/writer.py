@@ -102,6 +102,7 @@ class Writer:
         self._some = threading.Condition()
         self._listeners: list[Listener] = []
         self._reload_requests: list[ReloadRequest] = []
+        self._unreadable: set[str] = set()
         self._last_event: int | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -119,8 +120,15 @@ class Writer:
         """Lock for changes of queues, pools, tenants and tokens, which depend on what else is stored."""
 
     def unreadable(self) -> list[str]:
-        """Return the tables and keys of damaged rows, as `Store.unreadable` does."""
-        return self._store.unreadable()
+        """Return the tables and keys of damaged rows, as `Store.unreadable` does.
+
+        Listeners reload their state if a row was repaired or removed, since no change says so.
+        """
+        before, found = self._unreadable, self._store.unreadable()
+        self._unreadable = {*found}
+        if before - self._unreadable:
+            self._request_reloads()
+        return found
 
     def on_superseded(self, call: Callable[[], None]) -> None:
         """Register a function to call when another process becomes the leader, or call it now if one did.
@@ -265,8 +273,7 @@ class Writer:
                 self.failures += 1
                 self.trouble = reason_of(error)
                 self._last_event = None  # it may have been stored after all
-                for doubt in self._reload_requests:
-                    doubt()
+                self._request_reloads()
                 raise
             self.took.note(time.perf_counter() - began_s)
             self.trouble = ""
@@ -276,6 +283,10 @@ class Writer:
                 [change for change, outcome in zip(changes, outcomes, strict=True) if outcome is Outcome.STORED]
             )
         return outcomes
+
+    def _request_reloads(self) -> None:
+        for reload in self._reload_requests:
+            reload()
 
     def test(self) -> None:
         """Write to the database if no change came for a while, so that `trouble` is current, as on a full disk."""

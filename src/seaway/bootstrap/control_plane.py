@@ -251,7 +251,7 @@ def make_plane(  # noqa: PLR0913  # wiring
     def faults() -> Faults:
         trouble = writer.trouble or controller.database_health.trouble
         lost = [each.gateway for each in network.agents.views() if each.state is AgentState.LOST]
-        return Faults(controller.live.stages.reached[JobState.FAILED], trouble, lost, store.unreadable())
+        return Faults(controller.live.stages.reached[JobState.FAILED], trouble, lost, writer.unreadable())
 
     sources = Sources(faults, overview.figures, overview.clusters, overview.network_figures, overview.queue_figures)
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -176,6 +177,17 @@ def test_a_failure_in_doubt_is_reported() -> None:
         with pytest.raises(type(error)):
             writer.commit([new()])
     assert len(doubts) == 2
+
+
+def test_a_repaired_row_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No change says that a damaged row is whole again, or gone, so listeners reload; not while rows stay damaged."""
+    writer, store = led()
+    asked: list[int] = []
+    writer.listen(lambda _: None, lambda: asked.append(1))
+    for damaged in (["a", "b"], ["a", "b"], ["a"], ["a"], []):
+        monkeypatch.setattr(store, "unreadable", partial(list, damaged))
+        assert writer.unreadable() == damaged
+    assert len(asked) == 2
 
 
 def test_a_listener_that_fails_harms_no_one() -> None:
