@@ -385,9 +385,9 @@ class UnusedGpusOut(Shown):
     tenant: str
     queue: str
     submitted_by: str
-    held_gpu_hours: float
+    gpu_core_hours: float
     """Reserved GPU cores times hours."""
-    unused_gpu_hours: float
+    unused_gpu_core_hours: float
     """The part of them that the job did not use."""
     used_percent: float
 
@@ -754,8 +754,8 @@ def unused_fields(unused: UnusedGpus) -> dict[str, Any]:
         "tenant": job.spec.tenant,
         "queue": job.spec.queue,
         "submitted_by": job.submitted_by,
-        "held_gpu_hours": round(unused.held_hours, 3),
-        "unused_gpu_hours": round(unused.unused_hours, 3),
+        "gpu_core_hours": round(unused.gpu_core_hours, 3),
+        "unused_gpu_core_hours": round(unused.unused_gpu_core_hours, 3),
         "used_percent": round(unused.used_percent, 1),
     }
 

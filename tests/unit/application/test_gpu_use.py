@@ -149,13 +149,15 @@ def test_jobs_with_unused_gpus_come_first() -> None:
     made.plane.settle()
     found = made.plane.overview.unused_gpus()
     assert sorted(each.job.id for each in found) == sorted([large, small])
-    assert [each.unused_hours for each in found] == sorted((each.unused_hours for each in found), reverse=True)
-    held = {each.job.id: each.held_hours for each in found}
+    assert [each.unused_gpu_core_hours for each in found] == sorted(
+        (each.unused_gpu_core_hours for each in found), reverse=True
+    )
+    held = {each.job.id: each.gpu_core_hours for each in found}
     assert held[large] == 2 * held[small] == 2 * 10 * INTERVAL_S / 3600
     for each in found:
         samples = [one for one in made.plane.overview.gpu_use(each.job)[1] if one.core_milli is not None][:10]
         used_hours = sum(one.core_milli or 0 for one in samples) * INTERVAL_S / 3600 / 1000
-        assert abs(each.held_hours - each.unused_hours - used_hours) < 1e-9
+        assert abs(each.gpu_core_hours - each.unused_gpu_core_hours - used_hours) < 1e-9
 
 
 def test_unused_gpus_are_known_after_a_restart() -> None:
@@ -174,6 +176,6 @@ def test_unused_gpus_are_known_after_a_restart() -> None:
     assert found.job.id == job_id
     stored = made.plane.overview.gpu_use(made.job(job_id))[1][:-1]
     spans_s = [INTERVAL_S, *(after.at_s - before.at_s for before, after in pairwise(stored))]
-    assert found.held_hours == 2 * sum(min(each, 2 * INTERVAL_S) for each in spans_s) / 3600
-    assert found.held_hours > before.held_hours / 2 > 0
-    assert found.unused_hours > before.unused_hours / 2 > 0
+    assert found.gpu_core_hours == 2 * sum(min(each, 2 * INTERVAL_S) for each in spans_s) / 3600
+    assert found.gpu_core_hours > before.gpu_core_hours / 2 > 0
+    assert found.unused_gpu_core_hours > before.unused_gpu_core_hours / 2 > 0

@@ -362,8 +362,8 @@ EXAMPLES: dict[str, Any] = {
                 "tenant": "vision",
                 "queue": "batch",
                 "submitted_by": "ada",
-                "held_gpu_hours": 8.0,
-                "unused_gpu_hours": 6.4,
+                "gpu_core_hours": 8.0,
+                "unused_gpu_core_hours": 6.4,
                 "used_percent": 20.0,
             }
         ]

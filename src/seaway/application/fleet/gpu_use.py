@@ -102,20 +102,20 @@ class UnusedGpus:
 
     Attributes
     ----------
-    held_hours
+    gpu_core_hours
         Reserved GPU cores times hours.
-    unused_hours
+    unused_gpu_core_hours
         The part of them that the job did not use.
     """
 
     job: JobRecord
-    held_hours: float
-    unused_hours: float
+    gpu_core_hours: float
+    unused_gpu_core_hours: float
 
     @property
     def used_percent(self) -> float:
-        """Used part of the held time, percent."""
-        return 100 * (1 - self.unused_hours / self.held_hours)
+        """Used part of the reserved cores, percent."""
+        return 100 * (1 - self.unused_gpu_core_hours / self.gpu_core_hours)
 
 
 class GpuUse:
@@ -165,7 +165,7 @@ class GpuUse:
             unused_milli_s = int(spans_s @ np.maximum(known[:, 2] - known[:, 1], 0))
             held, unused = (each / WHOLE_MILLI / S_PER_H for each in (held_milli_s, unused_milli_s))
             found.append(UnusedGpus(job, held, unused))
-        return sorted(found, key=lambda each: (-each.unused_hours, each.job.id))
+        return sorted(found, key=lambda each: (-each.unused_gpu_core_hours, each.job.id))
 
     def _stored(self, job_ids: Sequence[str]) -> dict[str, Int64]:
         return {each.job_id: unpacked(each.content) for each in self._store.job_uses(job_ids)}

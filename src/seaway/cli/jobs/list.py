@@ -261,8 +261,8 @@ def _show_unused(context: typer.Context, given: Body, output: Output) -> None:
         Column("USER", lambda each: each["submitted_by"]),
         Column("QUEUE", lambda each: each["queue"], drop=1),
         Column("TENANT", lambda each: each["tenant"], drop=2),
-        Column("GPU-HOURS", lambda each: f"{each['held_gpu_hours']:,.2f}", right=True),
-        Column("UNUSED", lambda each: f"{each['unused_gpu_hours']:,.2f}", right=True),
+        Column("GPU CORE-HOURS", lambda each: f"{each['gpu_core_hours']:,.2f}", right=True),
+        Column("UNUSED", lambda each: f"{each['unused_gpu_core_hours']:,.2f}", right=True),
         Column("USE", lambda each: f"{each['used_percent']:.0f}%", right=True),
     )
     with connect(context) as client:
