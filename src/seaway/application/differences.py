@@ -104,7 +104,7 @@ def _key(record: Any) -> tuple[str, ...]:  # noqa: ANN401  # one of `COMPARED`
         case Token():
             return (record.id,)
         case NetworkRecord():
-            return ()
+            return ("network",)  # there is one
         case _:
             return (record.name,)
 

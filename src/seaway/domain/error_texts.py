@@ -284,8 +284,8 @@ ERRORS: Mapping[str, str] = {
     "only_failed_retried": "the job is {state}; only failed, cancelled and skipped jobs are retried",
     "cycle_of_jobs": "no job of this cycle could ever start: {way}, each after the next",
     "being_placed": "it is being placed",
-    "cannot_become": "the job is {state} and cannot become {then}",
-    "can_become": "possible states now: {states}",
+    "cannot_become": "the job is {state}, so it cannot be {then}",
+    "can_become": "it can only be {states}",
     "final_state": "its state cannot change any more",
     "workloads_being_removed": (
         "clusters are still removing workloads of {count:d} jobs of tenant {tenant!r}, like {job}; try again later"

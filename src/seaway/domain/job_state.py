@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from seaway.domain.errors import ConflictError
-from seaway.domain.reasons import Reason, also
+from seaway.domain.reasons import Reason, also, either
 
 
 class JobState(Enum):
@@ -88,9 +88,9 @@ def require_may_follow(now: JobState, then: JobState) -> None:
         When a job in state `now` cannot become `then`, with the possible states.
     """
     if then not in FOLLOWS[now]:
-        could = tuple(Reason("in_state", state=state) for state in sorted(state.value for state in FOLLOWS[now]))
+        could = [Reason("in_state", state=state) for state in sorted(state.value for state in FOLLOWS[now])]
         said = Reason("cannot_become", state=now.value, then=Reason("in_state", state=then.value))
-        raise ConflictError(also(said, Reason("can_become", states=could) if could else Reason("final_state")))
+        raise ConflictError(also(said, Reason("can_become", states=either(could)) if could else Reason("final_state")))
 
 
 class AttemptState(Enum):

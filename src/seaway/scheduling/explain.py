@@ -505,7 +505,7 @@ class _Trial:
         """Return changes that together admit a job."""
         links = self._snapshot.links
         found, changed = combined_changes(job, links, lambda each: self._fits(each) and bool(self.places(each)))
-        asked = {change.field: change.current for change in changes(job, links)}
+        asked = {change.field: change.text(change.current) for change in changes(job, links)}
         placements = self.places(changed) if found else ()
         return tuple(verified(field, asked[field], value, placements) for field, value in found.items())
 

@@ -55,6 +55,7 @@ class _OfDemand(NamedTuple):
     values: Sequence[int]
     apply: ChangeDemand
     names: Sequence[str] = ()
+    listed: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Change:
     names
         Texts of the current value and of the others, for values that are positions in this list. These are tried one
         by one, since a job may fit with one and not with a later one; empty for amounts.
+    listed
+        Members of a set of names, as text; empty for other values.
     """
 
     field: str
@@ -81,6 +84,7 @@ class Change:
     values: Sequence[int]
     apply: Callable[[Job, int], Job]
     names: Sequence[str] = ()
+    listed: str = ""
 
     def smallest_value(self, job: Job, fits: Callable[[Job], bool], admits: Callable[[Job], bool]) -> int | None:
         """Return the first value with which a whole job is admitted; None if none is found.
@@ -105,7 +109,7 @@ class Change:
 
     def text(self, value: int) -> int | str:
         """Return a value as a remedy has it."""
-        return self.names[value] if self.names else value
+        return self.names[value] if self.names else (self.listed if value else "") if self.listed else value
 
     def size(self, value: int) -> tuple[bool, Fraction]:
         """Return the size of a change, relative to the current value. The removal of a bound is the largest."""
@@ -136,7 +140,7 @@ def changes(job: Job, links: Iterable[Link], devices: Iterable[Device] = ()) -> 
         def apply(before: Job, value: int, of_demand: ChangeDemand = change.apply) -> Job:
             return replace(before, demand=of_demand(before.demand, value))
 
-        yield Change(change.field, change.current, change.values, apply, change.names)
+        yield Change(change.field, change.current, change.values, apply, change.names, change.listed)
 
 
 def _demand_changes(demand: Demand, links: Iterable[Link], devices: Iterable[Device]) -> Iterator[_OfDemand]:
@@ -285,8 +289,9 @@ def _wider(demand: Demand, field: str, rules: str) -> _OfDemand:
         retained = getattr(before, rules)
         return replace(before, **{rules: replace(retained, **{field: type(getattr(retained, field))()})})
 
-    named = len(getattr(getattr(demand, rules), field))
-    return _OfDemand(field, named, (0,) if named else (), changed)
+    members = getattr(getattr(demand, rules), field)
+    listed = ", ".join(sorted(members)) if all(isinstance(each, str) for each in members) else ""
+    return _OfDemand(field, len(members), (0,) if members else (), changed, listed=listed)
 
 
 def _of_vendor(demand: Demand, vendor: str) -> Demand:

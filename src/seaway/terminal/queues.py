@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seaway.terminal.tables import Column, Rows, details, job_name, sparkline
-from seaway.terminal.words import NONE, Body, ago, all_gpus, cost_text, learned, seconds, until
+from seaway.terminal.words import NONE, Body, ago, all_gpus, cost_text, learned, seconds, tasks_text, until
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,7 +67,7 @@ def _jobs(totals: Body, kind: str) -> str:
     """Format the number of running or waiting jobs, with that of their tasks if an array has several."""
     tasks = totals[kind]
     jobs = totals.get(f"{kind}_jobs", tasks)
-    return f"{jobs:,}" if jobs == tasks else f"{jobs:,} ({tasks:,} tasks)"
+    return f"{jobs:,}" if jobs == tasks else f"{jobs:,} ({tasks_text(tasks)})"
 
 
 _COSTS = (

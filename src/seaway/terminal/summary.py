@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from seaway.domain.job_state import PLACED, JobState
-from seaway.terminal.words import STYLES, Body, bar, cores
+from seaway.terminal.words import STYLES, Body, bar, cores, tasks_text
 
 LONG_BAR = 20
 SHORT_BAR = 3
@@ -126,7 +126,7 @@ class Summary:
         starting = sum(self.jobs.get(state.value, 0) for state in PLACED - {JobState.RUNNING})
         line = Text.assemble(("jobs ", "bold"))
         for name, (count, tasks), style in (("waiting", self.waiting, "yellow"), ("running", self.running, "green")):
-            parts = [] if tasks in {None, count} else [f"{tasks:,} tasks"]
+            parts = [] if tasks in {None, count} else [tasks_text(tasks)]
             parts += [f"{starting:,} starting"] if name == "running" and starting else []
             more = f" ({', '.join(parts)})" if parts else ""
             line.append(f"{count:,} {name}{more}  ", style if count else "dim")

@@ -57,6 +57,11 @@ def money(amount: str | None, unpriced: float, currency: str = "") -> str:
     return "unknown" if amount is None else f"{'≥' if unpriced else ''}{float(amount):,.2f} {currency}".rstrip()
 
 
+def tasks_text(count: int) -> str:
+    """Format a number of tasks."""
+    return "1 task" if count == 1 else f"{count:,} tasks"
+
+
 def cost_text(cost: Body | None) -> str:
     """Return the cost so far of `CostOut`; a dash if a server reports none, or nothing was held."""
     if not cost or not (cost["gpu_hours"] or cost["cost_per_hour"] != "0.00"):

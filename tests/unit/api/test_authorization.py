@@ -329,9 +329,9 @@ async def test_entries_of_tokens_notifications_the_network_and_moves_have_both_v
         }
         (revoked,) = (await changed("DELETE", f"/tokens/{ids[-1]}")).items()
         assert (revoked[0], revoked[1][0], revoked[1][1][:2]) == ("token ada revoked", "", "20")
-        assert "network  gateways.gw-1.speed" in await changed("PUT", "/network", network)
+        assert "network network gateways.gw-1.speed" in await changed("PUT", "/network", network)
         network["gateways"][0]["speed"] = "10Gbps"
-        assert await changed("PUT", "/network", network) == {"network  gateways.gw-1.speed": ("1Gbps", "10Gbps")}
+        assert await changed("PUT", "/network", network) == {"network network gateways.gw-1.speed": ("1Gbps", "10Gbps")}
         first = await changed("PUT", "/notifications/hook?tenant=default", hook)
         assert first["notification default.hook on"] == ("", "failed")
         assert len(first["notification default.hook secret"][1]) == 8

@@ -33,7 +33,7 @@ def test_only_allowed_steps_can_be_taken(now: JobState, then: JobState) -> None:
     """A step that the lifecycle does not know raises a conflict that says what is possible; others are recorded."""
     job = job_record(state=now)
     if then not in FOLLOWS[now]:
-        with pytest.raises(ConflictError, match=f"the job is {now.value} and cannot become {then.value}"):
+        with pytest.raises(ConflictError, match=f"the job is {now.value}, so it cannot be {then.value}"):
             moved(job, then, "why", LATER_NS)
         return
     after = moved(job, then, "why", LATER_NS)
