@@ -462,7 +462,10 @@ def trace_settings(
             continue
         settings = _put(settings, f"{section}.{name}", right)
         sources[section, name] = where
-    problems += _out_of_range(settings)
+    written = {f"[{section}] {name}": where for (section, name), where in sources.items() if not where.startswith("--")}
+    problems += [
+        RejectedError(each.message, where=written.get(each.where, each.where)) for each in _out_of_range(settings)
+    ]
     if problems:
         raise RejectedError(problems[0].message, where=problems[0].where, also=tuple(problems[1:]))
     return settings, sources
