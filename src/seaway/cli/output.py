@@ -31,8 +31,8 @@ OutputOption = Annotated[
     ),
 ]
 
-PIPE_WIDTH = 400
-"""Width of a table in a pipe or file, where nothing is truncated."""
+PIPE_WIDTH = 10_000
+"""Width of a table or a sentence in a pipe or file, where nothing is truncated or broken."""
 
 
 def console(*, err: bool = False) -> Console:

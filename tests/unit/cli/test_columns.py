@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from seaway.cli.output import console
 from seaway.terminal import words
 from seaway.terminal.tables import Column, Rows, details
 from seaway.terminal.words import line
@@ -37,6 +38,17 @@ def test_a_wide_terminal_shows_all_that_is_not_asked_for_specially() -> None:
     assert first.endswith("on one device")
     assert second.startswith("[red]serve")
     assert "EXTRA" in printed(120, wide=True)[0]
+
+
+def test_a_pipe_gets_whole_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sentence is one line and a cell is whole, however long they are."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    reason = "a reason " * 200
+    console().print(reason)
+    console().print(Rows(COLUMNS, [{**ROWS[0], "reason": reason}], wide=False))
+    sentence, _, row = capsys.readouterr().out.splitlines()
+    assert sentence.rstrip() == reason.rstrip()
+    assert reason.rstrip() in row
 
 
 @pytest.mark.parametrize(
