@@ -369,7 +369,7 @@ TEXTS: Mapping[str, str] = {
     # Alerts.
     "SeawayNotReady": "No job has been placed for 2 minutes",
     "SeawayStoreFails": "The database does not store changes. New jobs are refused",
-    "SeawayRowsUnreadable": "{count:row} of the database cannot be read. Restore a backup or remove them, then restart",
+    "SeawayRowsUnreadable": "{count:row} of the database cannot be read. Repair or remove them, or restore a backup",
     "SeawayDatabaseFails": "The database has failed {count:time} within 90 seconds",
     "SeawayDatabaseSlow": "1 % of database changes take {takes:.3g} s or longer",
     "SeawayDatabaseBehind": "{count:change} wait to be stored",

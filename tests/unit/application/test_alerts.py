@@ -337,11 +337,11 @@ def test_missing_standbys_are_reported() -> None:
 
 
 def test_damaged_rows_are_named() -> None:
-    """Damaged rows are reported at once, the first five by table and key, and until the next start."""
+    """Damaged rows are reported at once, the first five by table and key."""
     world = World(faults=Faults(unreadable=[f"jobs with id '{at}'" for at in range(7)]))
     assert world.go(0) == [("SeawayRowsUnreadable", "", 7)]
     (alert,) = world.alerts.wrong()
-    assert str(alert.reason).startswith("7 rows of the database cannot be read. Restore a backup")
+    assert str(alert.reason).startswith("7 rows of the database cannot be read. Repair or remove them")
     assert "jobs with id '0'" in str(alert.reason)
     assert "jobs with id '5'" not in str(alert.reason)
 
