@@ -49,9 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """If several processes run tests, sort the longest first and the quiet last."""
+    """If several processes run tests, sort the longest files first, and those with quiet tests last."""
     if LOCK in config.stash:
-        items.sort(key=lambda item: sort_key(str(item.path).removeprefix(f"{TESTS}/"), quiet=_quiet(item)))
+        quiet = {item.path for item in items if _quiet(item)}
+        items.sort(key=lambda item: sort_key(str(item.path).removeprefix(f"{TESTS}/"), quiet=item.path in quiet))
 
 
 def pytest_collection_finish() -> None:

@@ -1,7 +1,8 @@
 """Order and locks of tests that run in several processes.
 
 The longest files begin first, so that all processes finish at about the same time. Tests that need the machine
-to themselves, because they measure time or use a unique resource, have the marker ``quiet``: they run last and alone.
+to themselves, because they measure time or use a unique resource, have the marker ``quiet``: they run alone, and their
+files last, because a process runs whole files, and others idle while a quiet test waits for theirs.
 For that each test holds a lock on a file that all processes know, shared or exclusive. A process that waits for the
 exclusive lock waits for running tests, and no other test begins before it.
 """
@@ -38,14 +39,14 @@ LONGEST = (
 
 
 def sort_key(file: str, *, quiet: bool) -> tuple[bool, int]:
-    """Return the sort key of a test.
+    """Return the sort key of a test file.
 
     Parameters
     ----------
     file
-        File of the test, relative to the folder of tests.
+        The file, relative to the folder of tests.
     quiet
-        True for a test that needs the machine to itself.
+        True for a file with tests that need the machine to themselves.
     """
     return quiet, LONGEST.index(file) if file in LONGEST else len(LONGEST)
 

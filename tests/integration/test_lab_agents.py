@@ -16,7 +16,7 @@ from seaway.domain.errors import RejectedError
 from tests.integration.running import Running, running
 from tests.missing import skip_or_fail
 
-pytestmark = [pytest.mark.slow, pytest.mark.quiet]
+pytestmark = pytest.mark.slow
 
 NAME = f"tokens-{os.getpid()}"
 NAMED = ("--name", NAME)
