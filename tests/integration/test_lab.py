@@ -27,12 +27,13 @@ from seaway.probing.rounds import Round, figures
 from tests.missing import skip_or_fail
 from tests.servers.lab import lab
 
-pytestmark = [pytest.mark.slow, pytest.mark.quiet]
+pytestmark = pytest.mark.slow
 
 MS = 1_000_000
 NAME = f"test-{os.getpid()}"
 PLAN = LabPlan(NAME, 3)
 PORT = 8627
+TIMEOUT_S = 60
 SO_TIMESTAMPNS, SO_RCVBUFFORCE = 35, 33
 THERE, BACK = ("gw-1", "gw-2"), ("gw-2", "gw-1")
 STEADY_MS = 0.5
@@ -132,6 +133,7 @@ def less(after: Counts, before: Counts) -> Counts:
     return replace(after, **{name: getattr(after, name) - getattr(before, name) for name in names})
 
 
+@pytest.mark.quiet
 def test_a_delay_is_what_packets_meet(made: labs.Lab) -> None:
     """The latency of packets is the emulator's delay; the way back is another link."""
     made.emulation.change({THERE: Conditions(20 * MS), BACK: Conditions()})
@@ -143,6 +145,7 @@ def test_a_delay_is_what_packets_meet(made: labs.Lab) -> None:
     assert sorted(back.took_ns.values())[25] < 5 * MS
 
 
+@pytest.mark.quiet
 def test_every_packet_that_is_missing_was_counted_as_lost(made: labs.Lab) -> None:
     """Missing packets are exactly those that the emulator dropped, one way only, and about the configured share."""
     made.emulation.change({THERE: Conditions(5 * MS, loss_ppm=100_000), BACK: Conditions(5 * MS)})
@@ -154,6 +157,7 @@ def test_every_packet_that_is_missing_was_counted_as_lost(made: labs.Lab) -> Non
     assert back.counted.lost == 0
 
 
+@pytest.mark.quiet
 def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
     """Round for round, the jitter of arrived packets is that of the emulator's delays, by the formula of the probes."""
     made.emulation.change({THERE: Conditions(20 * MS, 4 * MS)})
@@ -170,6 +174,7 @@ def test_jitter_is_what_the_emulator_made(made: labs.Lab) -> None:
     assert sorted(differ)[10] < STEADY_MS * MS
 
 
+@pytest.mark.quiet
 def test_a_rate_is_stored(made: labs.Lab) -> None:
     """Packets sent together arrive one after the other, at the intervals of the rate."""
     made.emulation.change({THERE: Conditions(rate_mbps=10)})
@@ -181,6 +186,7 @@ def test_a_rate_is_stored(made: labs.Lab) -> None:
     assert came[-1] - came[0] > 59 * alone_ns * 0.98
 
 
+@pytest.mark.quiet
 def test_a_link_changes_while_packets_are_on_it(made: labs.Lab) -> None:
     """The next packet meets the new conditions; the change loses none."""
     made.emulation.change({THERE: Conditions(5 * MS)})
@@ -217,7 +223,7 @@ def test_a_lab_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None
         main_ok("show", "--name", name)
         main_ok("down", "--name", name)
         assert emulator
-        assert runs.wait(5) == -signal.SIGTERM
+        assert runs.wait(TIMEOUT_S) == -signal.SIGTERM
         assert not any(Path(f"/proc/{pid}/exe").exists() for pid in emulator)
         assert other.links()["gw-1", "gw-2"]["delay_ns"] == 3 * MS  # another lab is not touched
         other.link("gw-1", "gw-2", delay="9ms", one_way=True)
@@ -265,7 +271,7 @@ def test_agents_end_with_their_lab_however_they_were_reported_where_to_probe(rep
                 assert each.stderr
                 assert b"probes from" in each.stderr.readline()
             labs.down(name)
-            assert agent.wait(5) in {0, -signal.SIGTERM, -signal.SIGKILL}
+            assert agent.wait(TIMEOUT_S) in {0, -signal.SIGTERM, -signal.SIGKILL}
             assert other.poll() is None
         finally:
             agent.kill()
@@ -337,7 +343,7 @@ def main_ok(*arguments: str) -> None:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until a condition is met."""
-    ends_s = time.monotonic() + 5
+    ends_s = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < ends_s, "it never came"
         time.sleep(0.01)
