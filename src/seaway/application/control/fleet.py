@@ -134,6 +134,14 @@ class LiveFleet:
 
     # Clusters, gateways and links.
 
+    def up(self) -> frozenset[str]:
+        """Return the names of the clusters that answer."""
+        return frozenset(name for name, each in self.clusters.items() if each.state is ClusterState.UP)
+
+    def awaits_reports(self) -> bool:
+        """Report whether a cluster has not reported since the start, and is not lost."""
+        return any(not each.answered and each.state is ClusterState.STALE for each in self.clusters.values())
+
     def gpu_models(self) -> frozenset[str] | None:
         """Return the models of all GPUs; None before all clusters have reported."""
         clusters = [each.cluster for each in self.clusters.values()]

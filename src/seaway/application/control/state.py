@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from seaway.application.changes import Change, Record
 from seaway.application.control.advance_reservations import AdvanceReservations
@@ -39,16 +39,15 @@ from seaway.domain.facts import NO_FACTS
 from seaway.domain.job import OTHER_COPY, Job
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
-from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Elastic, Queue
+from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.state import PlannedMove, State
 from seaway.scheduling.cycle.waiting import Waiting
-from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
 from seaway.scheduling.queueing.registry import make_queue_discipline
-from seaway.scheduling.queueing.tree import Owner, QueueTree
+from seaway.scheduling.queueing.tree import QueueTree
 
 log = logging.getLogger(__name__)
 
@@ -58,44 +57,13 @@ MIX = 1000
 """Number of past jobs from which policies learn."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMove:
-    """Move of a job to certain nodes by an operator. A restart of the server forgets it.
-
-    Attributes
-    ----------
-    attempt
-        Number of the attempt that ends.
-    placements
-        Places that are reserved for the next attempt.
-    grace_s
-        Time until the pods of the attempt are killed, seconds.
-    until_ns
-        Monotonic time after which the job may start anywhere.
-    """
-
-    attempt: int
-    placements: tuple[Placement, ...]
-    grace_s: int
-    until_ns: int
-
-    @property
-    def nodes(self) -> frozenset[tuple[str, str]]:
-        """Clusters and nodes."""
-        return frozenset((each.cluster, each.node) for each in self.placements)
-
-
-class ControlState:
+class ControlState(State):
     """State of the control loop.
 
     Attributes
     ----------
-    jobs
-        Unfinished jobs, and finished jobs that still have allocations.
     paired
         Jobs that have a standby, are to get one, or are one.
-    attempts
-        Attempts that have not ended.
     by_cluster
         Attempts with allocations in a cluster. An ending attempt has them while its removal is pending.
     holdings
@@ -112,16 +80,6 @@ class ControlState:
         Monotonic time at which a cluster confirmed an attempt.
     underway_ns
         Monotonic time at which a cluster last reported progress on an attempt.
-    advance
-        What waiting jobs must leave free for advance reservations.
-    moves
-        Jobs that operators move to certain nodes, until they are placed. They survive a reload of the state.
-    tree
-        Queues with the amounts that attempts hold, from the decision until their last allocation is released.
-    waiting
-        Jobs to place.
-    awaiting_victims
-        Queued jobs that displaced others.
     refusals
         Recent rejections of jobs by clusters.
     setbacks
@@ -134,24 +92,12 @@ class ControlState:
         Workloads that disappeared before their cluster confirmed their creation.
     partial
         Workloads without some of their replicas, which are checked again.
-    resizing
-        Live attempts with more or fewer replicas than their jobs should have, by job.
-    extended
-        Live attempts of elastic jobs with more than their minimum of replicas, by job.
-    resize_after_ns
-        Monotonic time before which a job gets no more replicas.
     scaled
         Unfinished jobs with triggers.
     recreating
         Clusters behind a component that may create deleted objects again.
     scale_reasons
         Number of replicas that the triggers of a job want, with the reason, by job.
-    assumed
-        Attempts of jobs that are decided and about to be stored.
-    started
-        Number of jobs that were decided to start, which seeds random choices.
-    bookings
-        Allocations of attempts, or of their new replicas, that are about to be stored.
     networked
         Attempts of jobs with network bounds.
     recent
@@ -176,11 +122,13 @@ class ControlState:
         Stored reports of clusters.
     left_ns
         Monotonic time at which clusters with attempts left the fleet.
-    began_ns
-        Monotonic time at which attempts began to run. Unlike stored times, it does not follow changes of the clock.
     unstarted_ns
         Monotonic time since which confirmed attempts wait until all their replicas run.
     """
+
+    settings: ControlSettings
+    fleet: LiveFleet
+    advance: AdvanceReservations
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock, settings: ControlSettings) -> None:
         self.clock = clock
@@ -455,7 +403,7 @@ class ControlState:
         self.count(attempt)
         job = self.jobs.get(attempt.job_id)
         if job and len(attempt.holding) < len(before.holding):
-            self.tree.note_fall(Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by))
+            self.tree.note_fall(self.owner(attempt))
 
     def _note_triggers(self, job: JobRecord) -> None:
         if job.spec.scale and not job.state.final:
@@ -504,10 +452,8 @@ class ControlState:
 
     def count(self, attempt: Attempt) -> None:
         """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""
-        job, spec = self.jobs.get(attempt.job_id), attempt.spec
-        owner = Owner(spec.queue, spec.tenant, job.submitted_by if job else "")
-        self.tree.hold((attempt.job_id, attempt.number), owner, attempt.amounts)
-        if job:
+        self.hold(attempt)
+        if job := self.jobs.get(attempt.job_id):
             self.history.started(attempt, job.submitted_by)
 
     def _learn(self, job: JobRecord) -> None:
@@ -708,24 +654,6 @@ class ControlState:
         pool = self.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 
-    def allowed(self, entry: Entry, left: Collection[str] = ()) -> Job:
-        """Return a waiting job without what it may not use: GPU models beyond limits, and what others reserved.
-
-        Parameters
-        ----------
-        left
-            GPU models that it leaves to others, if it may use another one.
-        """
-        hits = self.waiting.model_hits(entry)
-        job = without_models(entry.job, {*hits, *left}, self.fleet.snapshot)
-        if left and job.demand.devices.models == {NO_MODEL}:
-            job = without_models(entry.job, hits, self.fleet.snapshot)
-        return self.advance.narrow(job, entry.spec)
-
-    def backfill_of(self, queue: str) -> Backfill:
-        """Return the jobs of a queue that may start before an earlier one."""
-        return self.tree.node(queue).queue.backfill
-
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool, as `Names.clusters_of`. Thread-safe."""
         return self.names.clusters_of(queue)
@@ -822,23 +750,6 @@ class ControlState:
         """Return the latest attempt of a job, if it has not ended."""
         numbers = self.by_job.get(job_id)
         return self.attempts[job_id, max(numbers)] if numbers else None
-
-    def current(self, key: Key) -> tuple[JobRecord, Attempt] | None:
-        """Return a job and its attempt, if the attempt is live and the job's latest; otherwise None."""
-        job, attempt = self.jobs.get(key[0]), self.attempts.get(key)
-        if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
-            return None
-        return job, attempt
-
-    def lends(self) -> bool:
-        """Report whether some elastic job has replicas that leave for any waiting job."""
-        queues = (self.tree.node(self.attempts[key].spec.queue).queue for key in self.extended.values())
-        return any(queue.elastic is Elastic.LEND for queue in queues)
-
-    def rest_from_resizes(self, job: JobRecord) -> None:
-        """Let a job that was resized have no more replicas for the time that its queue sets."""
-        queue = self.queues.get(job.spec.queue) or Queue(job.spec.queue)
-        self.resize_after_ns[job.id] = self.clock.monotonic_ns() + queue.grow_cooldown_s * NS_PER_S
 
     def scale_reason(self, job: JobRecord) -> str:
         """Return the reason why triggers want the present number of replicas, one clause; empty without one."""

@@ -21,7 +21,7 @@ from seaway.application.transitions import (
     stepped,
     stopped,
 )
-from seaway.application.views import ClusterState, RoomMaker
+from seaway.application.views import RoomMaker
 from seaway.domain.amounts import Amounts, held_amounts, total_of
 from seaway.domain.attempt import Attempt
 from seaway.domain.job import Job
@@ -249,7 +249,7 @@ class Preemptor:
 
         No job is displaced before all clusters have reported once or are lost, since they may have room.
         """
-        if self._reports_missing():
+        if self._state.fleet.awaits_reports():
             return []
         self._shrunk.clear()
         now_ns = self._state.clock.monotonic_ns()
@@ -299,17 +299,12 @@ class Preemptor:
 
     def preview(self, entry: Entry) -> Preview | None:
         """Return the place that a job would get from others now, as `claims` decides; None if none may make room."""
-        if self._reports_missing() or not self._may_ask(entry):
+        if self._state.fleet.awaits_reports() or not self._may_ask(entry):
             return None
         found = self._choose(entry, displaces=True).found
         if found is None or not found.victims:
             return None
         return Preview(found.placements, self._makers(found.victims), self._longest_grace_s(found.victims))
-
-    def _reports_missing(self) -> bool:
-        """Report whether a cluster has not reported since the start, and is not lost."""
-        clusters = self._state.fleet.clusters.values()
-        return any(not each.answered and each.state is ClusterState.STALE for each in clusters)
 
     def _is_within_guarantee(self, entry: Entry) -> bool:
         """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
@@ -350,7 +345,7 @@ class Preemptor:
         """
         if not self._lost or self._restored_at == self._state.fleet.version:
             return
-        tree, missing = self._state.tree, self._reports_missing()
+        tree, missing = self._state.tree, self._state.fleet.awaits_reports()
         until_ns, late = self._state.clock.monotonic_ns() + LONGEST_NS, False
         self._restored_at = self._state.fleet.version
         for job_id in list(self._lost):
@@ -570,7 +565,7 @@ class Preemptor:
         for entry in winners:
             tree.withdraw(entry.next_attempt)
         for attempt in (*(attempts[key] for key in held), *ending, *parting):  # with all that they hold
-            self._state.count(attempt)
+            self._state.hold(attempt)
 
     def _withdraw_leaving(self, snapshot: Snapshot) -> list[Attempt]:
         """Remove leaving replicas from a copy of the fleet and from the tree; return their attempts."""
@@ -582,12 +577,8 @@ class Preemptor:
             if booking := self._state.fleet.booking(key):
                 booking.part(gone).release(snapshot)
             stay = held_amounts(attempt.spec.demand, attempt.remaining, snapshot.device)
-            self._state.tree.hold(key, self._owner(attempt), stay)
+            self._state.tree.hold(key, self._state.owner(attempt), stay)
         return parting
-
-    def _owner(self, attempt: Attempt) -> Owner:
-        job = self._state.jobs.get(attempt.job_id)
-        return Owner(attempt.spec.queue, attempt.spec.tenant, job.submitted_by if job else "")
 
     def _attempt(self, key: Key) -> Attempt:
         """Return an attempt as it will be once all claims are stored that let it shrink."""
@@ -619,7 +610,7 @@ class Preemptor:
         """
         live, found, later = self._state, list[Candidate](), dict[Candidate, int]()
         now_ns = live.clock.monotonic_ns()
-        usable = {name for name, each in live.fleet.clusters.items() if each.state is ClusterState.UP}
+        usable = live.fleet.up()
         mine = live.tree.node(entry.queue).queue
         for name, jobs in running.items():
             queue = live.tree.node(name).queue
