@@ -11,7 +11,6 @@ import numpy as np
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key
 from seaway.application.control.rejections import NEVER_REFUSED, Due, Refusals
-from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.transitions import ELSEWHERE, job_event, sent_back
 from seaway.domain.attempt import Attempt
@@ -23,6 +22,7 @@ from seaway.domain.placement import ring_links
 from seaway.domain.reasons import TEXTS, Reason, also
 from seaway.domain.units import rate_text
 from seaway.probing.rounds import Figures
+from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile

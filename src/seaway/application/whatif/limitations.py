@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.reservations import Reservation
 from seaway.domain.amounts import MODEL_PREFIX, requested_amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.reasons import Params, Reason, also, time_param
 from seaway.domain.reservations import AdvanceReservation
+from seaway.scheduling.cycle.reserve import Reservation
 from seaway.scheduling.explain import Keeper, Limitation
 from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import LimitHit, Owner

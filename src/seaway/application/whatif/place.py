@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 
-from seaway.application.control.scheduler.reservations import NEVER_NS, earliest_place, hold_place
 from seaway.application.control.scheduler.waiting_reasons import DELAYS
 from seaway.application.whatif.limitations import RESERVED
 from seaway.domain.amounts import Amounts, held_amounts, requested_amounts
@@ -22,6 +21,7 @@ from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation, allocations_of
+from seaway.scheduling.cycle.reserve import NEVER_NS, earliest_place, hold_place
 from seaway.scheduling.engine import decide, trial_placements
 from seaway.scheduling.explain import Keeper, explain, summary
 from seaway.scheduling.job_queue import JobQueue

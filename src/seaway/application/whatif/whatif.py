@@ -10,7 +10,6 @@ from seaway.application.admission import Admission
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.scheduler.forecast import in_order, running
-from seaway.application.control.scheduler.reservations import NEVER_NS
 from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
@@ -50,6 +49,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand
 from seaway.domain.job_spec import JobSpec
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.reserve import NEVER_NS
 from seaway.scheduling.explain import Keeper
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import Key

@@ -21,7 +21,6 @@ import numpy as np
 
 from seaway.application.control.arrays import LaterTasks
 from seaway.application.control.scheduler.preemptor import Preemptor
-from seaway.application.control.scheduler.reservations import Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
@@ -36,6 +35,7 @@ from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from seaway.application.changes import Change, Outcome
-from seaway.application.control.scheduler.reservations import Reservation, Reservations
 from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.application.control.state import ControlState
 from seaway.application.transitions import (
@@ -33,6 +32,7 @@ from seaway.domain.reasons import Reason, both, time_param
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.cycle.jobs import Entry, Kind
+from seaway.scheduling.cycle.reserve import Reservation, Reservations
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile

@@ -13,9 +13,7 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
 from seaway.application.control.scheduler.forecast import PlannedStart
-from seaway.application.control.scheduler.model_shares import ModelShares
 from seaway.application.control.scheduler.preemptor import Claim, Preemptor, Preview
-from seaway.application.control.scheduler.reservations import Deferral, Reservations
 from seaway.application.control.scheduler.resizer import Resizer
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
@@ -38,7 +36,10 @@ from seaway.learning.policies.monitor import Limits, NullWatch
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
+from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.reserve import Reservations
+from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import PASS, Decider

@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 from seaway.application.changes import Change
 from seaway.application.control.orphans import STARTED, phase_of
 from seaway.application.control.scheduler.preemptor import room_text
-from seaway.application.control.scheduler.reservations import Deferral, Reservation, Reservations
 from seaway.application.control.state import ControlState
 from seaway.application.records import NS_PER_S
 from seaway.application.transitions import ACCEPTED, AWAITS_VICTIMS, blocked, nodes_text
@@ -20,7 +19,9 @@ from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import policy_text
 from seaway.domain.reasons import Params, Reason, also, time_param
+from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.reserve import Reservation, Reservations
 from seaway.scheduling.queueing.tree import LimitHit
 
 NO_PLACE = Reason("no_room")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from seaway.application.control.state import ControlState
 from seaway.scheduling.cycle.jobs import Entry, Kind
+from seaway.scheduling.cycle.state import State
 from seaway.scheduling.queueing.entitlements import Models
 from seaway.scheduling.queueing.model_shares import NONE, PoolShares, pool_shares
 from seaway.scheduling.queueing.tree import QueueNode
@@ -28,12 +28,12 @@ class ModelShares:
 
     Parameters
     ----------
-    live
-        The control-plane state.
+    state
+        What is decided about.
     """
 
-    def __init__(self, live: ControlState) -> None:
-        self._state = live
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._pools: dict[str, PoolShares] = {}
         self._until_ns = 0
         self._version = -1
