@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.preemptor import grace_s
 from seaway.application.operations import MAX_NAMED, Operations
 from seaway.application.ports.clock import Clock
 from seaway.application.transitions import nodes_text, stopped
@@ -20,6 +19,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.reasons import Reason
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.cycle.displace import grace_s
 from seaway.scheduling.cycle.state import PlannedMove
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue

@@ -163,12 +163,6 @@ def resized(job: JobRecord, before: Attempt, after: Attempt, actor: str, reason:
     return Change(update=[job, after], insert=[job_event(job, actor, "resized", reason)], put=[*commands])
 
 
-def leaving(attempt: Attempt, replicas: Collection[int]) -> Attempt:
-    """Return an attempt of which some replicas are leaving."""
-    placements = tuple(replace(each, leaving=True) if each.replica in replicas else each for each in attempt.placements)
-    return of_size(replace(attempt, placements=placements))
-
-
 def without_lost(job: JobRecord, attempt: Attempt, lost: Collection[int]) -> Attempt | None:
     """Return the attempt of an elastic job that lost replicas, which are leaving; None if it cannot continue.
 
@@ -183,19 +177,12 @@ def without_lost(job: JobRecord, attempt: Attempt, lost: Collection[int]) -> Att
     gap = job.spec.template in ONE_TEMPLATE and bool(stays) and min(leaves, default=0) < max(stays)
     if not (job.spec.elastic and attempt.spec.elastic and leaves) or headless or gap:
         return None
-    return leaving(attempt, leaves) if len(stays) >= job.spec.least_replicas else None
+    return attempt.leaving(leaves) if len(stays) >= job.spec.least_replicas else None
 
 
 def resize_reason(code: str, before: Attempt, after: Attempt, **params: str) -> Reason:
     """Return a reason with the number of replicas before and after a resize."""
     return Reason(code, was=len(before.remaining), now=len(after.remaining), **params)
-
-
-def of_size(attempt: Attempt) -> Attempt:
-    """Return an attempt whose specification has the number of its remaining replicas, unless these end one by one."""
-    if attempt.spec.starts_in_part or attempt.spec.replicas == len(attempt.remaining):
-        return attempt
-    return replace(attempt, spec=attempt.spec.with_replicas(len(attempt.remaining)))
 
 
 def sized(job: JobRecord, attempt: Attempt) -> JobRecord:

@@ -5,7 +5,8 @@ Times are nanoseconds since 1970 by the wall clock; None for an event that has n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.job_spec import JobSpec
@@ -93,3 +94,16 @@ class Attempt:
             return None
         learned_ns = learned_s * NS_PER_S
         return (learned_ns << max(0, ran_ns // learned_ns).bit_length()) - ran_ns
+
+    def leaving(self, replicas: Collection[int]) -> Attempt:
+        """Return the attempt with some replicas leaving."""
+        placements = tuple(
+            replace(each, leaving=True) if each.replica in replicas else each for each in self.placements
+        )
+        return replace(self, placements=placements).sized()
+
+    def sized(self) -> Attempt:
+        """Return the attempt with the number of its remaining replicas in its spec, unless these end one by one."""
+        if self.spec.starts_in_part or self.spec.replicas == len(self.remaining):
+            return self
+        return replace(self, spec=self.spec.with_replicas(len(self.remaining)))

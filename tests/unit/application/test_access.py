@@ -13,7 +13,7 @@ import pytest
 from seaway.application.access import ANONYMOUS, RESERVED, USE_S, Access, Caller, is_loopback, require_loopback
 from seaway.application.changes import Change
 from seaway.application.control import observe
-from seaway.application.control.scheduler import scheduler as schedule
+from seaway.application.control.scheduler import changes
 from seaway.application.login_limit import (
     MAX_ADDRESSES,
     MAX_FAILURES,
@@ -169,7 +169,7 @@ def test_the_last_admin_is_stored(world: World) -> None:
     assert world.access.revoke(ids[1]).revoked_ns is not None
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED | {observe.ACTOR, schedule.ACTOR}))
+@pytest.mark.parametrize("name", sorted(RESERVED | {observe.ACTOR, changes.ACTOR}))
 def test_no_one_has_a_name_of_seaways_own(world: World, name: str) -> None:
     """Anything that Seaway itself does is reported under names that no token can have."""
     with pytest.raises(RejectedError):

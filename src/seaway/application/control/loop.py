@@ -16,6 +16,7 @@ from seaway.application.control.overload import DatabaseHealth, Overload
 from seaway.application.control.paths import Steering
 from seaway.application.control.reports import Report
 from seaway.application.control.scaling import Scaler
+from seaway.application.control.scheduler.changes import claim_changes, resize_change
 from seaway.application.control.scheduler.forecast import Forecast
 from seaway.application.control.scheduler.scheduler import Decision, ProfileFactory, Scheduler
 from seaway.application.control.settings import ControlSettings
@@ -360,11 +361,12 @@ class Controller:
                 break
         happened |= bool(self._store_all(changes))
         with self.lock:
-            claims = self.scheduler.claims()
+            claims = self.scheduler.cycle.claims()
+            changes = claim_changes(self.live, claims)
         if claims:
-            stored = self._store_all([claim.change for claim in claims])
+            outcomes = self._store_all(changes)
             with self.lock:
-                self.scheduler.preemptor.settle(claims, stored)
+                self.scheduler.preemptor.settle(claims, [each is Outcome.STORED for each in outcomes])
             happened = True
         happened |= self._resize()
         with self.lock:
@@ -394,9 +396,11 @@ class Controller:
         if not resizes:
             return False
         bound = [each for each in resizes if self.scheduler.resizer.bind(each)]
-        outcomes = self._writer.commit([each.change for each in bound]) if bound else []
+        with self.lock:
+            changes = [resize_change(self.live, each) for each in bound]
+        outcomes = self._writer.commit(changes) if bound else []
         with self._yielding_to_submits(), self.lock:
-            self.scheduler.resizer.settle(resizes, bound, outcomes)
+            self.scheduler.resizer.settle(resizes, bound, [each is Outcome.STORED for each in outcomes])
         self._take_over()
         return True
 

@@ -32,7 +32,6 @@ from seaway.application.transitions import (
     ended,
     ending,
     job_event,
-    leaving,
     moved,
     nodes_text,
     resize_reason,
@@ -647,7 +646,7 @@ class Observer:
             return None
         pause_s = self._state.settings.pause_s(self._avoid(job, [e for e in there if e.replica in added], unfit))
         self._state.resize_after_ns[job.id] = self._state.clock.monotonic_ns() + int(pause_s * NS)
-        after, reason = leaving(attempt, added), also(text, Reason("others_continue"))
+        after, reason = attempt.leaving(added), also(text, Reason("others_continue"))
         return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 
     def _drifted(self, job: JobRecord, attempt: Attempt, missing: set[str]) -> Change:
@@ -686,7 +685,7 @@ class Observer:
         added = {each.replica for each in attempt.placements if each.wave}
         if copy.phase is not WorkloadPhase.SUCCEEDED or not missing or not missing <= added:
             return None
-        after, ended_in = leaving(attempt, missing), Reason("ended_before", cluster=copy.cluster)
+        after, ended_in = attempt.leaving(missing), Reason("ended_before", cluster=copy.cluster)
         reason = resize_reason("shrinks", attempt, after, why=ended_in)
         return resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
 

@@ -450,6 +450,16 @@ class ControlState(State):
             waited_ns = max(0, self.clock.now_ns() - attempt.created_ns) if fresh and not attempt.running_ns else 0
             self.unstarted_ns[key] = self.clock.monotonic_ns() - waited_ns
 
+    def assume(self, entry: Entry, attempt: Attempt, booking: Allocation) -> None:
+        """Record the attempt of a job that starts, and what it is expected to take."""
+        super().assume(entry, attempt, booking)
+        self.history.started(attempt, entry.user)
+
+    def withdraw(self, key: Key) -> None:
+        """Forget an attempt that is not stored."""
+        super().withdraw(key)
+        self.history.ended(key)
+
     def count(self, attempt: Attempt) -> None:
         """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""
         self.hold(attempt)
@@ -653,6 +663,23 @@ class ControlState(State):
         apart = (user, job.spec.tenant, job.spec.time_limit_s) if self.names.reservations else user
         pool = self.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
+
+    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
+        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
+        if self.missing_queue_or_pool(job):
+            return None
+        wanted = job.spec.job(job.id, self.clusters_of(job.spec.queue))
+        demand = self.refusals.get(job.id, NEVER_REFUSED).retained(wanted.demand)
+        seen = self.seen[attempt.job_id, attempt.number].items()
+        over = {(cluster, "") for cluster, copy in seen if copy.phase is WorkloadPhase.SUCCEEDED}
+        demand = replace(demand, nodes=replace(demand.nodes, avoid=demand.nodes.avoid | over)) if over else demand
+        return replace(wanted, demand=demand)
+
+    def completed_replicas(self, attempt: Attempt) -> frozenset[int]:
+        """Return the replicas of a running job that completed."""
+        seen = self.seen[attempt.job_id, attempt.number].values()
+        replicas = (each for copy in seen for each in copy.replicas)
+        return frozenset(each.replica for each in replicas if each.phase is WorkloadPhase.SUCCEEDED)
 
     def clusters_of(self, queue: str) -> frozenset[str]:
         """Return the clusters of a queue's pool, as `Names.clusters_of`. Thread-safe."""

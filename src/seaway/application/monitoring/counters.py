@@ -9,7 +9,6 @@ from itertools import product
 
 from seaway.application.control.allocations import duplicated, everyone
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.preemptor import RULES
 from seaway.application.control.stages import Deployed
 from seaway.application.control.state import ControlState
 from seaway.application.histogram import Timed, Timing
@@ -19,6 +18,7 @@ from seaway.application.writer import Writer
 from seaway.domain.cluster import Cluster
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
+from seaway.scheduling.cycle.displace import RULES
 
 DUPLICATE = "duplicate"
 """Problem of a cluster: a node lists devices that belong to another node."""

@@ -15,7 +15,7 @@ import numpy as np
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.scheduler.preemptor import Preview, preview_text
+from seaway.application.control.scheduler.changes import makers, preview_text
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
@@ -52,6 +52,7 @@ from seaway.scheduling.columns import (
     NODE_DEVICE_FIRST,
     NODE_MEMORY_FREE,
 )
+from seaway.scheduling.cycle.displace import Preview
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.engine import trial_placements
 from seaway.scheduling.explain import MAX_CANDIDATES, Keeper, explain, remedies, remedies_text, summary, verified
@@ -230,9 +231,9 @@ class DryRuns:
         said = summary(explanation, short if waits else "")
         if placements and len(placements) < job.replicas:
             said = reasons.also(said, reasons.Reason("some_start", count=len(placements), replicas=job.replicas))
-        makers = tuple(each.shown_to(sees) for each in preview.room_from) if preview else ()
-        if makers:
-            said = preview_text(makers)
+        room_from = tuple(each.shown_to(sees) for each in self._makers(preview)) if preview else ()
+        if room_from:
+            said = preview_text(room_from)
         elif hit:
             said = reasons.also(said, reasons.Reason("but", what=hit.message))
         elif behind:
@@ -246,7 +247,7 @@ class DryRuns:
             explanation,
             price,
             placement_reason=because,
-            room_from=makers,
+            room_from=room_from,
             room_within_s=preview.within_s if preview else 0,
         )
 
@@ -254,6 +255,10 @@ class DryRuns:
         """Return the place that a job would get from running ones if it was submitted now."""
         with self._controller.lock:
             return self._controller.scheduler.preview(self._submitted_now(spec, user))
+
+    def _makers(self, preview: Preview) -> list[RoomMaker]:
+        with self._controller.lock:
+            return makers(self._controller.live, preview.victims)
 
     def _usable(self, job: Job, spec: JobSpec, user: str, raised: LimitHit | None = None) -> Usable:
         """Return the part of the fleet that a job may use. `_stage` sets the copies of the fleet."""

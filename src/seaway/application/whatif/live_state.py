@@ -10,7 +10,6 @@ import numpy as np
 from seaway.application.control import pending
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, running
-from seaway.application.control.scheduler.preemptor import in_clusters, spare_replicas
 from seaway.application.control.tenancy import Names
 from seaway.application.transitions import without_lost
 from seaway.application.whatif.place import ASKED, Placed, Reserved, RunningJob
@@ -29,6 +28,7 @@ from seaway.domain.queues import Elastic, Queue
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_REPLICA
+from seaway.scheduling.cycle.displace import in_clusters, spare_replicas
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.explain import Keeper
 from seaway.scheduling.queueing.backfill import NEVER_S

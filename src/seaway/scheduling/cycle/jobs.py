@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from seaway.domain import amounts
 from seaway.domain.amounts import Amounts
 from seaway.domain.job import Job
-from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_spec import JobSpec, id_distance
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import LaneName
@@ -146,6 +146,11 @@ class Entry:
     def max_duration_s(self) -> int | None:
         """Time limit, or expected or learned duration, in seconds; None if all are unknown."""
         return self.past.expected_s if self.past else self.spec.max_duration_s
+
+    @property
+    def run_spec(self) -> JobSpec:
+        """Specification of its next attempt."""
+        return self.spec.task(self.array, id_distance(self.array, self.id) - 1) if self.array else self.spec
 
     @property
     def next_attempt(self) -> Key:

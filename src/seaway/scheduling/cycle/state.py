@@ -35,6 +35,18 @@ class Settings(Protocol):
     """Settings of decisions; see `seaway.application.control.settings`."""
 
     @property
+    def batch_size(self) -> int:
+        """Maximum number of jobs that are decided together."""
+
+    @property
+    def max_tried_per_cycle(self) -> int:
+        """Number of jobs that are tried before other threads can acquire the lock."""
+
+    @property
+    def max_deferral_s(self) -> float:
+        """Maximum deferral of a job, seconds; 0 disables deferral."""
+
+    @property
     def reservations(self) -> bool:
         """Whether places are reserved for the first jobs of queues."""
 
@@ -60,7 +72,7 @@ class Fleet(Protocol):
     def booking(self, key: Key) -> Allocation | None:
         """Return the allocation of an attempt."""
 
-    def up(self) -> Set[str]:
+    def up(self) -> frozenset[str]:
         """Return the names of the clusters that answer."""
 
     def awaits_reports(self) -> bool:
@@ -167,6 +179,14 @@ class State(ABC):
         """Return a job as it waits, or would wait."""
 
     @abstractmethod
+    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
+        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
+
+    @abstractmethod
+    def completed_replicas(self, attempt: Attempt) -> Set[int]:
+        """Return the replicas of a running job that completed."""
+
+    @abstractmethod
     def end_move(self, job_id: str) -> None:
         """Let a job start on any node again, or record that its move is done."""
 
@@ -201,6 +221,17 @@ class State(ABC):
     def backfill_of(self, queue: str) -> Backfill:
         """Return the jobs of a queue that may start before an earlier one."""
         return self.tree.node(queue).queue.backfill
+
+    def assume(self, entry: Entry, attempt: Attempt, booking: Allocation) -> None:
+        """Record the attempt of a job that starts, which is not stored yet."""
+        self.bookings[entry.next_attempt] = booking
+        self.assumed[entry.next_attempt] = attempt
+
+    def withdraw(self, key: Key) -> None:
+        """Forget an attempt that is not stored."""
+        self.bookings.pop(key, None)
+        self.assumed.pop(key, None)
+        self.tree.release(key)
 
     def hold(self, attempt: Attempt) -> None:
         """Count the amounts of an attempt in its queues and quotas. Its job may be unknown during a load."""

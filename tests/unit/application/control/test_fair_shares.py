@@ -11,10 +11,10 @@ import highspy
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.control.scheduler.preemptor import DEFAULT_GRACE_S
 from seaway.domain.amounts import GPUS, model_resource
 from seaway.domain.cluster import Fleet
 from seaway.domain.queues import Backfill, Queue, children_of
+from seaway.scheduling.cycle.displace import DEFAULT_GRACE_S
 from seaway.scheduling.queueing.tree import QueueTree
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from seaway.application.changes import Change
-from seaway.application.control.scheduler.resizer import leaving_order
 from seaway.domain.job_spec import Checkpoint, JobSpec
 from seaway.domain.queues import Backfill, Elastic, Preemption, Queue, Reclaim
 from seaway.domain.reasons import time_param
 from seaway.domain.tenancy import Pool, Quota, Tenant
+from seaway.scheduling.cycle.resize import leaving_order
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.queueing.tree import Owner

@@ -27,6 +27,7 @@ from seaway.domain.errors import InvariantError, UnavailableError
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Queue
+from seaway.scheduling.cycle.cycle import Start
 from seaway.scheduling.cycle.jobs import Entry
 from tests.fakes.control_plane import make_policy
 from tests.fakes.memory_store import MemoryStore
@@ -213,13 +214,13 @@ def test_a_round_that_takes_long_continues_in_the_next(monkeypatch: pytest.Monke
     """While no job fits, a round ends after some time, so that clusters are observed. The next tries the others."""
     made = scene(batch_size=1)
     scheduler = made.plane.controller.scheduler
-    decide = scheduler._decide  # noqa: SLF001  # the work that takes time
+    decide = scheduler.cycle._decide  # noqa: SLF001  # the work that takes time
 
-    def slowly(batch: Mapping[Entry, frozenset[str]]) -> list[Decision]:
+    def slowly(batch: Mapping[Entry, frozenset[str]]) -> list[Start]:
         made.clock.advance(LONGEST_NS // 3)
         return decide(batch)
 
-    monkeypatch.setattr(scheduler, "_decide", slowly)
+    monkeypatch.setattr(scheduler.cycle, "_decide", slowly)
     made.plane.submit(*[spec(cpu_milli=900_000 - at) for at in range(7)])
     tried = []
     while made.plane.controller.step():

@@ -9,7 +9,6 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.control.observe import without_leaving
 from seaway.application.control.reports import Observation
-from seaway.application.control.scheduler.resizer import chosen_to_leave
 from seaway.application.ports.backend import Changes
 from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
@@ -17,6 +16,7 @@ from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Preemption, Queue
 from seaway.domain.reasons import time_param
+from seaway.scheduling.cycle.resize import chosen_to_leave
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from seaway.wire.job_out import job_fields
 from tests.unit.application.scene import Scene, scene, spec

@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 
 from seaway.application.control.arrays import LaterTasks
-from seaway.application.control.scheduler.preemptor import Preemptor
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
@@ -34,6 +33,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.arrays import Int64
+from seaway.scheduling.cycle.displace import Preemptor
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime

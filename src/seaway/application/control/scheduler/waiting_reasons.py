@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from seaway.application.changes import Change
 from seaway.application.control.orphans import STARTED, phase_of
-from seaway.application.control.scheduler.preemptor import room_text
+from seaway.application.control.scheduler.changes import makers, room_text
 from seaway.application.control.state import ControlState
 from seaway.application.records import NS_PER_S
 from seaway.application.transitions import ACCEPTED, AWAITS_VICTIMS, blocked, nodes_text
@@ -22,6 +22,7 @@ from seaway.domain.reasons import Params, Reason, also, time_param
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservation, Reservations
+from seaway.scheduling.queueing.preemption import Candidate
 from seaway.scheduling.queueing.tree import LimitHit
 
 NO_PLACE = Reason("no_room")
@@ -107,15 +108,13 @@ class WaitingReasons:
         order: TryOrder,
         reservations: Reservations,
         deferral: Deferral,
-        room_for: Callable[[str], Sequence[RoomMaker]],
-        grows: Callable[[JobRecord, Attempt], str],
+        victims_for: Callable[[str], Sequence[Candidate]],
     ) -> None:
         self._state = live
         self._order = order
         self._reservations = reservations
         self._deferral = deferral
-        self._room_for = room_for
-        self._grows = grows
+        self._victims_for = victims_for
         self._rest: deque[str] = deque()
         self._looked_ns = self._began_ns = -PASS_NS
 
@@ -142,6 +141,16 @@ class WaitingReasons:
             return also(Reason("runs", where=nodes_text(attempt.placements)), self._grows(job, attempt))
         return also(job.reason, self._grows(job, attempt))
 
+    def _grows(self, job: JobRecord, attempt: Attempt) -> str:
+        """Return what a running elastic job with fewer replicas than it wants waits for; empty for others."""
+        live, more = self._state, job.spec.replicas - job.completed - len(attempt.remaining)
+        if not job.spec.elastic or more <= 0 or job.state is not JobState.RUNNING:
+            return ""
+        rest_ns = live.resize_after_ns.get(job.id, 0) - live.clock.monotonic_ns()
+        if rest_ns <= 0:
+            return Reason("grows_with_room", count=more)
+        return Reason("grows_after", count=more, ends_at=time_param(live.clock.now_ns() + rest_ns, seconds=True))
+
     def _before_a_try(self, job: JobRecord) -> Why | None:
         """Return why a job is not tried; None if it is."""
         if missing := self._state.missing_queue_or_pool(job):
@@ -157,8 +166,9 @@ class WaitingReasons:
     def _room_made(self, job: JobRecord, shown: Callable[[RoomMaker], RoomMaker]) -> Why | None:
         """Return the reason of a job for which others make room; None if none do."""
         claim = self._reservations.of_claim(job.id)
-        makers = [shown(each) for each in self._room_for(job.id)] if claim else []
-        return self._reserved(job, claim, makers) if claim else None
+        if claim is None:
+            return None
+        return self._reserved(job, claim, [shown(each) for each in makers(self._state, self._victims_for(job.id))])
 
     def _in_queue(self, job: JobRecord) -> Why:
         """Return why a job that can be tried waits in its queue."""
@@ -176,15 +186,15 @@ class WaitingReasons:
         behind = self._state.waiting.is_behind(entry)
         return Why("behind_earlier_jobs" if behind else "", {}, BEHIND if behind else NO_PLACE, looks=True)
 
-    def _reserved(self, job: JobRecord, retained: Reservation, makers: Sequence[RoomMaker] = ()) -> Why:
+    def _reserved(self, job: JobRecord, retained: Reservation, room_from: Sequence[RoomMaker] = ()) -> Why:
         """Return the reason of a job that has a reservation, for which other jobs may make room."""
         where, held = _reserved_text(retained)
         left_ns = 0
         if retained.starts_ns is not None:
             left_ns = max(0, retained.starts_ns - self._state.clock.monotonic_ns())
         params: dict[str, str | int] = {"where": where, "soon_s": left_ns // NS_PER_S}
-        if makers and retained.starts_ns is not None:
-            ends_at, what = time_param(self._state.clock.now_ns() + left_ns, seconds=True), room_text(makers)
+        if room_from and retained.starts_ns is not None:
+            ends_at, what = time_param(self._state.clock.now_ns() + left_ns, seconds=True), room_text(room_from)
             said = also(Reason("waits_until_at", what=what, ends_at=ends_at), held)
             return Why("reserved", {**params, "what": what, "ends_at": ends_at}, said)
         if job.reason.startswith(AWAITS_VICTIMS):  # of a server that ran before

@@ -7,19 +7,14 @@ queue. Leaving ones hold their devices until their pods are gone.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
 import numpy as np
 
-from seaway.application.changes import Change, Outcome
-from seaway.application.control.rejections import NEVER_REFUSED
-from seaway.application.control.state import ControlState
-from seaway.application.transitions import leaving, nodes_text, of_size, resize_reason, resized
 from seaway.domain.amounts import held_amounts, requested_amounts, total_of
 from seaway.domain.attempt import Attempt
-from seaway.domain.deployment import WorkloadPhase
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
 from seaway.domain.job_record import JobRecord
@@ -27,7 +22,6 @@ from seaway.domain.job_spec import HEADED, NO_CLUSTER, ONE_TEMPLATE
 from seaway.domain.job_state import JobState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
-from seaway.domain.reasons import Reason, time_param
 from seaway.scheduling.allocations import Allocation, allocations_of
 from seaway.scheduling.binding import bind, post_bind, unreserve
 from seaway.scheduling.columns import (
@@ -37,14 +31,13 @@ from seaway.scheduling.columns import (
     NODE_GPU_MEMORY_FREE,
     PLAN_NODE,
 )
+from seaway.scheduling.cycle.state import State
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.model_shares import without_models
 from seaway.scheduling.queueing.tree import Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
-
-ACTOR = "scheduler"
 
 LONGEST_NS = 25_000_000
 """Nanoseconds after which no further resize begins in a cycle."""
@@ -59,16 +52,19 @@ class Resize:
 
     Attributes
     ----------
+    before, after
+        Its attempt.
     added
-        New replicas, with the job that asked for them, the profile that placed them and their allocation; empty for a
-        job that gets fewer.
+        New replicas, what was asked of the engine for them, the profile that placed them and their allocation; empty
+        for a job that gets fewer.
     """
 
-    change: Change
+    job: JobRecord
     before: Attempt
+    after: Attempt
     owner: Owner
     added: tuple[Placement, ...] = ()
-    job: Job | None = None
+    asked: Job | None = None
     profile: Profile | None = None
     booking: Allocation | None = None
 
@@ -78,13 +74,16 @@ class Resizer:
 
     Parameters
     ----------
-    ready
-        Returns the profile of the policy of a queue; None while it is not ready.
+    profile
+        Returns the profile of the policy of a queue.
+    unready
+        Returns the reason why jobs of a queue are not tried yet; empty if they are.
     """
 
-    def __init__(self, live: ControlState, ready: Callable[[str], Profile | None]) -> None:
-        self._state = live
-        self._ready = ready
+    def __init__(self, state: State, profile: Callable[[str], Profile], unready: Callable[[str], str]) -> None:
+        self._state = state
+        self._profile = profile
+        self._unready = unready
         self._tried: dict[str, tuple[int, int]] = {}
 
     def next(self, *, grows: bool) -> list[Resize]:
@@ -119,11 +118,11 @@ class Resizer:
         """Call the PreBind and Bind plugins for new replicas, and report whether all accept them; needs no lock."""
         return resize.profile is None or not resize.profile.binds or bind(resize.profile, resize.added).passes
 
-    def settle(self, resizes: Sequence[Resize], bound: Sequence[Resize], outcomes: Sequence[Outcome]) -> None:
+    def settle(self, resizes: Sequence[Resize], bound: Sequence[Resize], stored: Sequence[bool]) -> None:
         """Release the devices of new replicas that a plugin refused, or of jobs that a user changed meanwhile."""
-        stored = {id(each) for each, outcome in zip(bound, outcomes, strict=True) if outcome is Outcome.STORED}
+        settled = {id(each) for each, is_stored in zip(bound, stored, strict=True) if is_stored}
         for each in resizes:
-            if id(each) in stored:
+            if id(each) in settled:
                 if each.before.spec.elastic and (job := self._state.jobs.get(each.before.job_id)):
                     self._state.rest_from_resizes(job)
                 if each.profile:
@@ -137,21 +136,11 @@ class Resizer:
         booking.release(snapshot)
         self._state.tree.hold(key, resize.owner, resize.before.amounts)
         self._state.tree.note_fall(resize.owner)
-        if resize.profile and resize.job:
-            unreserve(resize.profile, snapshot, resize.job, resize.added)
+        if resize.profile and resize.asked:
+            unreserve(resize.profile, snapshot, resize.asked, resize.added)
         self._state.fleet.version += 1
 
     # More replicas.
-
-    def waits(self, job: JobRecord, attempt: Attempt) -> str:
-        """Return what a running elastic job with fewer replicas than it wants waits for; empty for others."""
-        live, more = self._state, job.spec.replicas - job.completed - len(attempt.remaining)
-        if not job.spec.elastic or more <= 0 or job.state is not JobState.RUNNING:
-            return ""
-        rest_ns = live.resize_after_ns.get(job.id, 0) - live.clock.monotonic_ns()
-        if rest_ns <= 0:
-            return Reason("grows_with_room", count=more)
-        return Reason("grows_after", count=more, ends_at=time_param(live.clock.now_ns() + rest_ns, seconds=True))
 
     def _may_grow(self, job: JobRecord, attempt: Attempt) -> bool:
         """Report whether a job may get more replicas now: it runs, and nothing that matters failed a moment ago."""
@@ -164,38 +153,33 @@ class Resizer:
         queue = job.spec.queue
         if live.backfill_of(queue) in (Backfill.NONE, Backfill.CONSERVATIVE) and live.waiting.passes_over(queue):
             return False
-        seen = live.seen[attempt.job_id, attempt.number].values()
-        phases = {one.phase for copy in seen for one in copy.replicas}
-        completed = WorkloadPhase.SUCCEEDED in phases or attempt.holding is not attempt.placements
+        completed = live.completed_replicas(attempt) or attempt.holding is not attempt.placements
         return job.spec.starts_in_part or not completed
 
     def _grow(self, job: JobRecord, attempt: Attempt, most: int) -> Resize | None:
         """Place up to `most` more replicas of a job; return None if none fits."""
-        profile = self._ready(job.spec.queue)
-        if profile is None or self._state.missing_queue_or_pool(job):
+        asked = self._state.more(job, attempt)
+        if asked is None or self._unready(job.spec.queue):
             return None
+        profile = self._profile(job.spec.queue)
         owner = Owner(job.spec.queue, job.spec.tenant, job.submitted_by)
-        for wanted in self._wanted(job, attempt, most, owner):
+        for wanted in self._wanted(replace(asked, replicas=most), job, attempt, owner):
             if placed := self._place(wanted, profile, owner):
                 return self._added(job, attempt, wanted, profile, owner, *placed)
         return None
 
-    def _wanted(self, job: JobRecord, attempt: Attempt, most: int, owner: Owner) -> Iterator[Job]:
+    def _wanted(self, wanted: Job, job: JobRecord, attempt: Attempt, owner: Owner) -> Iterator[Job]:
         """Yield the new replicas as jobs for the engine: in the clusters of the others, then anywhere.
 
         In their clusters, their bandwidth to the user is already reserved. Replicas with bounds between them, or with
         one controller, stay there.
         """
         live, spec = self._state, job.spec
-        wanted = spec.job(job.id, live.clusters_of(spec.queue))
-        wanted = replace(wanted, replicas=most, gang=False, single_cluster=False, ring=False, partial=True)
-        demand = live.refusals.get(job.id, NEVER_REFUSED).retained(wanted.demand)
-        seen = live.seen[job.id, attempt.number].items()
-        over = {(cluster, "") for cluster, copy in seen if copy.phase is WorkloadPhase.SUCCEEDED}
-        demand = replace(demand, nodes=replace(demand.nodes, avoid=demand.nodes.avoid | over)) if over else demand
+        wanted = replace(wanted, gang=False, single_cluster=False, ring=False, partial=True)
+        demand = wanted.demand
         requested = requested_amounts(demand, 1)
         hits = live.tree.model_hits(owner, requested, (), job.id) if demand.request.gpus else {}
-        wanted = without_models(replace(wanted, demand=demand), hits.keys(), live.fleet.snapshot)
+        wanted = without_models(wanted, hits.keys(), live.fleet.snapshot)
         wanted = live.advance.narrow(wanted, spec)
         demand, stays = wanted.demand, spec.in_one_cluster or spec.between_replicas.any
         if stays or demand.network.min_bandwidth_mbps:
@@ -246,37 +230,24 @@ class Resizer:
         more = held_amounts(wanted.demand, added, self._state.fleet.snapshot.device)
         amounts = total_of((attempt.amounts, more))
         every = tuple(sorted((*attempt.placements, *added), key=lambda each: each.replica))
-        after = of_size(replace(attempt, placements=every, amounts=amounts))
+        after = replace(attempt, placements=every, amounts=amounts).sized()
         self._state.tree.hold(key, owner, amounts)
         self._state.bookings[key] = booking
-        where, scaled = nodes_text(added), self._state.scale_reason(job)
-        room = Reason("wanted_and_room", why=scaled, where=where) if scaled else Reason("room_on", where=where)
-        reason = resize_reason("grows", attempt, after, why=room)
-        change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
-        return Resize(change, attempt, owner, added, wanted, profile, booking)
+        return Resize(job, attempt, after, owner, added, wanted, profile, booking)
 
     # Fewer replicas.
 
     def _shrink(self, job: JobRecord, attempt: Attempt, number: int) -> Resize | None:
-        ended = {
-            each.replica
-            for copy in self._state.seen[attempt.job_id, attempt.number].values()
-            for each in copy.replicas
-            if each.phase is WorkloadPhase.SUCCEEDED
-        }
+        ended = self._state.completed_replicas(attempt)
         number = min(number, len(attempt.remaining) - 1)
         chosen = chosen_to_leave(attempt, number, self._state.fleet.snapshot, ended)
         if not chosen:
             return None
-        after = leaving(attempt, chosen)
-        why = self._state.scale_reason(job)
-        reason = resize_reason("shrinks", attempt, after, why=why or Reason("as_set"))
-        change = resized(job, attempt, after, ACTOR, reason, self._state.command_ns(after))
-        return Resize(change, attempt, Owner(job.spec.queue, job.spec.tenant, job.submitted_by))
+        return Resize(job, attempt, attempt.leaving(chosen), Owner(job.spec.queue, job.spec.tenant, job.submitted_by))
 
 
 def chosen_to_leave(
-    attempt: Attempt, number: int, snapshot: Snapshot, retained: Sequence[int] | set[int] = ()
+    attempt: Attempt, number: int, snapshot: Snapshot, retained: Collection[int] = ()
 ) -> frozenset[int]:
     """Return the replicas to remove: those on the nodes that are the emptiest then, so that whole nodes become free.
 

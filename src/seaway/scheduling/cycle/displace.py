@@ -8,31 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
-from seaway.application.changes import Change, Outcome
-from seaway.application.control.scheduler.resizer import leaving_order
-from seaway.application.control.state import ControlState
-from seaway.application.transitions import (
-    blocked,
-    leaving,
-    moved,
-    resize_reason,
-    resized,
-    stepped,
-    stopped,
-)
-from seaway.application.views import RoomMaker
 from seaway.domain.amounts import Amounts, held_amounts, total_of
 from seaway.domain.attempt import Attempt
 from seaway.domain.job import Job
 from seaway.domain.job_record import JobRecord
-from seaway.domain.job_state import AttemptState, JobState
+from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Elastic
-from seaway.domain.reasons import Reason, both, time_param
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE
 from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.cycle.reserve import Reservation, Reservations
+from seaway.scheduling.cycle.resize import leaving_order
+from seaway.scheduling.cycle.state import State
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.profile import Profile
@@ -48,8 +36,6 @@ from seaway.scheduling.queueing.preemption import (
 from seaway.scheduling.queueing.tree import Key, Owner
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
-ACTOR = "scheduler"
-
 RULES = PRIORITY, RECLAIM = "priority", "reclaim"
 """Rules by which jobs are displaced: by a higher priority, or by the guarantee or the share of another queue."""
 
@@ -63,9 +49,6 @@ MAX_ALIKE = 16
 
 AGAIN_NS = 5_000_000_000
 """Time during which no new search is made for jobs without victims."""
-
-MAX_NAMED = 3
-"""Maximum number of jobs that shrink, and of jobs that end, that a reason names."""
 
 ALL_AGAIN_NS = AGAIN_NS // 2
 """Time after which all jobs that are set aside may ask again."""
@@ -82,12 +65,26 @@ _Alike = tuple[Kind, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A waiting job, and the running jobs that make room for it, with those of a lower priority."""
+    """A waiting job, and the running jobs that make room for it.
+
+    Attributes
+    ----------
+    lower
+        Victims of a lower priority. The others are displaced since their queues have more than their shares.
+    losers
+        Earlier winners that lose their places.
+    within_s
+        Time until the pods of all victims are killed, seconds.
+    shrinks
+        Elastic jobs that shrink: their attempts before and after.
+    """
 
     entry: Entry
     victims: tuple[Candidate, ...]
-    change: Change
     lower: frozenset[Candidate] = frozenset()
+    losers: tuple[str, ...] = ()
+    within_s: int = 0
+    shrinks: tuple[tuple[Attempt, Attempt], ...] = ()
 
     @property
     def ends(self) -> Sequence[Candidate]:
@@ -100,17 +97,8 @@ class Preview:
     """The place that a job would get, the jobs that would make room, and the seconds until all have."""
 
     placements: tuple[Placement, ...]
-    room_from: Sequence[RoomMaker]
+    victims: Sequence[Candidate]
     within_s: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Shrunk:
-    """An elastic job as it will be once a claim is stored, and the time of its commands."""
-
-    job: JobRecord
-    attempt: Attempt
-    command_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +178,8 @@ class Preemptor:
         Later displacements by job ID, as far as they are known.
     """
 
-    def __init__(self, live: ControlState, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
-        self._state = live
+    def __init__(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
+        self._state = state
         self._reservations = reservations
         self._profile = profile
         self._requests: dict[str, Entry] = {}
@@ -201,7 +189,7 @@ class Preemptor:
         self._infeasible: dict[_Alike, int] = {}
         self._later: dict[_Alike, tuple[int, str]] = {}  # end of a minimum run time, and the job
         self._claims: dict[str, Claim] = {}
-        self._shrunk: dict[Key, _Shrunk] = {}  # by claims that are not stored yet
+        self._shrunk: dict[Key, Attempt] = {}  # by claims that are not stored yet
         self._running: dict[Key, _Running] = {}
         self._basis: tuple[int, Snapshot] | None = None
         self._lost: dict[str, None] = {}  # winners without their reservation
@@ -245,7 +233,7 @@ class Preemptor:
         return bool(self._requests) or any(True for _ in self._reservations.claims())
 
     def claims(self) -> list[Claim]:
-        """Return the claims of jobs that asked, a limited number per call. The caller stores their changes.
+        """Return the claims of jobs that asked, a limited number per call. The caller stores them.
 
         No job is displaced before all clusters have reported once or are lost, since they may have room.
         """
@@ -292,10 +280,10 @@ class Preemptor:
         if len(alike) == MAX_ALIKE:
             self._requests.setdefault(asked.id, asked)
 
-    def room_for(self, job_id: str) -> Sequence[RoomMaker]:
+    def victims_for(self, job_id: str) -> Sequence[Candidate]:
         """Return the jobs that make room for a waiting one; none after a restart."""
         claim = self._claims.get(job_id)
-        return self._makers(claim.victims) if claim else []
+        return claim.victims if claim else ()
 
     def preview(self, entry: Entry) -> Preview | None:
         """Return the place that a job would get from others now, as `claims` decides; None if none may make room."""
@@ -304,7 +292,7 @@ class Preemptor:
         found = self._choose(entry, displaces=True).found
         if found is None or not found.victims:
             return None
-        return Preview(found.placements, self._makers(found.victims), self._longest_grace_s(found.victims))
+        return Preview(found.placements, found.victims, self._longest_grace_s(found.victims))
 
     def _is_within_guarantee(self, entry: Entry) -> bool:
         """Report whether the guarantee of a job's queue has room for it, beside the winners of that queue."""
@@ -312,11 +300,11 @@ class Preemptor:
         requested = total_of([entry.kind.requested, *(winner.kind.requested for winner in winners)])
         return self._state.tree.node(entry.queue).guarantees(requested)
 
-    def settle(self, claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> None:
+    def settle(self, claims: Sequence[Claim], stored: Sequence[bool]) -> None:
         """Release the reservations of claims that were not stored because a user changed one of their jobs."""
         self._shrunk.clear()
-        for claim, outcome in zip(claims, outcomes, strict=True):
-            if outcome is not Outcome.STORED:
+        for claim, is_stored in zip(claims, stored, strict=True):
+            if not is_stored:
                 self._claims.pop(claim.entry.id, None)
                 self._reservations.release_placed(claim.entry.id)
                 continue
@@ -367,7 +355,7 @@ class Preemptor:
     # Search.
 
     def _claim(self, entry: Entry, *, displaces: bool = True) -> Claim | None:
-        """Reserve a place for a job, and return the change that displaces its victims; None if none may be displaced.
+        """Reserve a place for a job, and return it with its victims; None if none may be displaced.
 
         If the job fits once the jobs that are ending are gone, the place is reserved without victims.
 
@@ -390,14 +378,29 @@ class Preemptor:
             self._reservations.release_placed(each.entry.id)
         within_s = self._longest_grace_s(found.victims)
         self._reservations.claim(entry, found.placements, within_s)
-        losers = [self._state.jobs[each.entry.id] for each in choice.losers]
+        losers = tuple(each.entry.id for each in choice.losers)
         if not found.victims and not losers:
             return None
         ends = (each for each in found.victims if each.whole is None)
         lower = frozenset(filter(choice.rules.reaches_by_priority, ends))
-        claim = Claim(entry, found.victims, self._change(entry, found.victims, losers, within_s, lower), lower)
+        claim = Claim(entry, found.victims, lower, losers, within_s, tuple(self._shrink(found.victims)))
         self._claims[entry.id] = claim
         return claim
+
+    def _shrink(self, victims: Sequence[Candidate]) -> Iterator[tuple[Attempt, Attempt]]:
+        """Let replicas of elastic jobs leave; yield the attempts before and after.
+
+        Another claim of this call may have let the same jobs shrink before.
+        """
+        shrinks = defaultdict[Candidate, set[int]](set)
+        for each in victims:
+            if each.whole:
+                shrinks[each.whole].update(each.replicas)
+        for whole, replicas in shrinks.items():
+            before = self._attempt(whole.key)
+            self._shrunk[whole.key] = after = before.leaving(replicas)
+            self._state.rest_from_resizes(self._state.jobs[whole.key[0]])
+            yield before, after
 
     def _choose(self, entry: Entry, *, displaces: bool) -> _Choice:
         """Find a place for a job, and what makes room for it. Nothing changes."""
@@ -582,7 +585,7 @@ class Preemptor:
 
     def _attempt(self, key: Key) -> Attempt:
         """Return an attempt as it will be once all claims are stored that let it shrink."""
-        return self._shrunk[key].attempt if key in self._shrunk else self._state.attempts[key]
+        return self._shrunk.get(key) or self._state.attempts[key]
 
     def _running_jobs(self) -> Mapping[str, Sequence[_Running]]:
         """Return the running jobs of each queue beside those that end for claims, each computed once."""
@@ -657,82 +660,6 @@ class Preemptor:
             attempt, job, spec.queue, attempt.clusters, spec.preemptible, began_ns, share, restart, candidate, replicas
         )
 
-    # Changes.
-
-    def _change(
-        self,
-        entry: Entry,
-        victims: Sequence[Candidate],
-        losers: Sequence[JobRecord],
-        within_s: int,
-        lower: Collection[Candidate],
-    ) -> Change:
-        """Return the one change that sends the victims back to their queues and says what the winner waits for.
-
-        Earlier winners that lose their places, `losers`, get the reason. The jobs in `lower` have a lower priority.
-
-        Parameters
-        ----------
-        within_s
-            Time until the pods of all victims are killed, seconds.
-        """
-        now_ns, winner = self._state.clock.now_ns(), self._state.jobs[entry.id]
-        change = Change()
-        for loser in losers:
-            change.add(blocked(loser, Reason("place_lost", **_named(winner, loser.spec.tenant)), ACTOR, now_ns))
-        if not victims:
-            return change
-        makers, shrinks = self._makers(victims), defaultdict[Candidate, set[int]](set)
-        for each in victims:
-            if each.whole:
-                shrinks[each.whole].update(each.replicas)
-        what = room_text([each.shown_to(winner.spec.tenant.__eq__) for each in makers])
-        reason = Reason("waits_until_at", what=what, ends_at=time_param(now_ns + within_s * NS_PER_S, seconds=True))
-        if winner.state is JobState.QUEUED:
-            change.add(blocked(winner, reason, ACTOR, now_ns))
-        else:
-            change.add(stepped(moved(winner, JobState.QUEUED, reason, now_ns), ACTOR))
-        for whole, replicas in shrinks.items():
-            by = Reason("job_of_queue", **_named(winner, whole.owner.tenant), queue=entry.queue)
-            change.add(self._shrink(whole, replicas, by))
-        for each in victims:
-            if each.whole:
-                continue
-            by = Reason("job_of_priority", **_named(winner, each.owner.tenant))
-            if each.owner.queue != entry.queue:
-                code = "job_of_priority_of_queue" if each in lower else "job_of_queue"
-                by = Reason(code, **by.params, queue=entry.queue)
-            job, attempt = self._job(each.key), self._attempt(each.key)
-            said = Reason("preempted", winner=by)
-            change.add(stopped(job, attempt, JobState.PREEMPTED, said, ACTOR, now_ns)[1])
-        return change
-
-    def _makers(self, victims: Iterable[Candidate]) -> list[RoomMaker]:
-        """Return the jobs that end or shrink, those that shrink first."""
-        shrinks = Counter(each.job_key for each in victims if each.whole)
-        ends = [each.key for each in victims if each.whole is None]
-        found = [*shrinks.items(), *((key, 0) for key in ends)]
-        known = ((self._state.jobs.get(key[0]), replicas) for key, replicas in found)
-        return [RoomMaker(job.id, job.spec.name, job.spec.tenant, replicas) for job, replicas in known if job]
-
-    def _shrink(self, whole: Candidate, replicas: Collection[int], winner: str) -> Change:
-        """Return the change that lets replicas of an elastic job leave, also after another claim of this call."""
-        job, before, key = self._job(whole.key), self._attempt(whole.key), whole.key
-        after = leaving(before, replicas)
-        code = "shrinks_to_minimum_for" if len(replicas) == whole.spare else "shrinks_for"
-        said = resize_reason(code, before, after, winner=winner)
-        command_ns = self._state.command_ns(after)
-        if key in self._shrunk:
-            command_ns = max(command_ns, self._shrunk[key].command_ns + 1)
-        change = resized(job, before, after, ACTOR, said, command_ns)
-        resized_job = next(each for each in change.update if isinstance(each, JobRecord))
-        self._shrunk[key] = _Shrunk(resized_job, after, command_ns)
-        self._state.rest_from_resizes(job)
-        return change
-
-    def _job(self, key: Key) -> JobRecord:
-        return self._shrunk[key].job if key in self._shrunk else self._state.jobs[key[0]]
-
 
 def spare_replicas(attempt: Attempt, candidate: Candidate, snapshot: Snapshot) -> Sequence[Candidate]:
     """Return the replicas by which an elastic job can shrink, and set the number that it can spare."""
@@ -764,33 +691,6 @@ def _fitting(snapshot: Snapshot, job: Job, profile: Profile) -> tuple[Placement,
     placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
     snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
     return placements
-
-
-def _named(job: JobRecord, tenant: str) -> dict[str, str]:
-    """Return the parameters that name a job in a reason for a tenant; jobs of others have their IDs only."""
-    return {"job": job.spec.name if job.spec.tenant == tenant else job.id, "job_id": job.id}
-
-
-def room_text(makers: Sequence[RoomMaker]) -> str:
-    """Return a clause on what jobs do to make room."""
-    shrinks, ends = ([each for each in makers if bool(each.replicas) is shrinks] for shrinks in (True, False))
-    clauses = [
-        Reason("victim_shrinks", job=each.label, job_id=each.job_id, count=each.replicas)
-        for each in shrinks[:MAX_NAMED]
-    ]
-    clauses += [Reason("more_shrink", count=len(shrinks) - MAX_NAMED)] if len(shrinks) > MAX_NAMED else []
-    clauses += [Reason("victim_ends", job=each.label, job_id=each.job_id) for each in ends[:MAX_NAMED]]
-    clauses += [Reason("more_end", count=len(ends) - MAX_NAMED)] if len(ends) > MAX_NAMED else []
-    return both(*clauses)
-
-
-def preview_text(makers: Sequence[RoomMaker]) -> Reason:
-    """Return the result of a dry run of a job for which others make room."""
-    shrinks = [each for each in makers if each.replicas]
-    ends = tuple(each.label for each in makers if not each.replicas)
-    clauses = [Reason("may_shrink", job=each.label, count=each.replicas) for each in shrinks]
-    clauses += [Reason("may_displace", jobs=ends)] if ends else []
-    return Reason("starts_and", what=both(*clauses))
 
 
 def _alike(entry: Entry) -> _Alike:

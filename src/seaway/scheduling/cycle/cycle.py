@@ -1,0 +1,552 @@
+"""The scheduling cycle: which waiting jobs start now, where, and which running ones make room.
+
+A cycle takes the next jobs in order, checks limits, leaves to others what is theirs, places jobs, counts exact amounts,
+and reserves places for the first jobs that do not fit. Then jobs that did not fit displace others, and elastic jobs are
+resized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from seaway.domain.amounts import Amounts, held_amounts
+from seaway.domain.attempt import Attempt
+from seaway.domain.errors import RejectedError
+from seaway.domain.job_state import AttemptState
+from seaway.domain.placement import Placement
+from seaway.domain.queues import Backfill
+from seaway.scheduling.allocations import Allocation, allocations_of
+from seaway.scheduling.binding import unreserve
+from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
+from seaway.scheduling.cycle.deferral import Deferral
+from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
+from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.reserve import Reservations
+from seaway.scheduling.cycle.resize import Resizer
+from seaway.scheduling.cycle.shares import ModelShares
+from seaway.scheduling.cycle.state import State
+from seaway.scheduling.engine import decide
+from seaway.scheduling.framework import Decider
+from seaway.scheduling.infeasibility_cache import InfeasibilityCache
+from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.plan import Plan
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.tree import LimitHit
+
+LONGEST_NS = 25_000_000
+"""Nanoseconds of scheduling after which other threads can acquire the lock. A started batch is completed."""
+
+
+class Policies(Protocol):
+    """Policies of queues."""
+
+    def profile(self, queue: str) -> Profile:
+        """Return the profile of a queue's policy."""
+
+    def unready(self, queue: str) -> str:
+        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
+
+    def by_rules(self, queue: str) -> bool:
+        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
+
+
+Notes = Callable[[Plan, Sequence[Allocation]], object]
+"""Takes the plan of a run and its allocations, and returns what is recorded about it."""
+
+Watch = Callable[[Sequence[Entry]], Notes]
+"""Takes a run of jobs before it is tried."""
+
+
+def watch_nothing(_: Sequence[Entry]) -> Notes:
+    """Record nothing."""
+    return lambda *_: None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job that starts.
+
+    Attributes
+    ----------
+    attempt
+        The new attempt.
+    booking
+        Its allocation.
+    plan, at
+        Plan that has the job, and its number in it.
+    profile
+        Profile of the policy that decided.
+    notes
+        What is recorded about the plan.
+    """
+
+    entry: Entry
+    attempt: Attempt
+    booking: Allocation
+    plan: Plan
+    at: int
+    profile: Profile
+    notes: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """Jobs of a run that were placed one after another.
+
+    Attributes
+    ----------
+    plan, profile
+        Their placements, and the profile that decided.
+    allocated, fits
+        Allocation of each, and whether it can start.
+    spared
+        Indices of the jobs that need nothing reserved: deferred ones, and those that leave models to others.
+    noted
+        What is recorded about the plan.
+    """
+
+    plan: Plan
+    profile: Profile
+    allocated: Sequence[Allocation]
+    fits: Sequence[bool]
+    spared: Collection[int]
+    noted: object
+
+
+class Cycle:
+    """Decisions about the jobs of a state. The state changes with each of them.
+
+    Parameters
+    ----------
+    watch
+        Called with each run of jobs before it is tried.
+
+    Attributes
+    ----------
+    decided
+        Number of jobs that were tried since the start.
+    """
+
+    def __init__(self, state: State, policies: Policies, watch: Watch = watch_nothing) -> None:
+        self._state = state
+        self._policies = policies
+        self._watch = watch
+        self._refused = Refused(state)
+        self._model_shares = ModelShares(state)
+        self.reservations = Reservations(state, policies.profile, self._model_shares)
+        self.preemptor = Preemptor(state, self.reservations, policies.profile)
+        self.resizer = Resizer(state, policies.profile, policies.unready)
+        self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
+        self.decided = 0
+        self._planned: Mapping[str, int | None] = {}
+        self._longest = 1  # run that is worth a try, since the jobs behind one that does not fit are put back
+
+    def begin(self) -> None:
+        """Begin a cycle: follow what has changed since the last one.
+
+        If the fleet changed, a pass over all jobs begins. One that is not at its end continues, and the next one begins
+        with the first job. Otherwise the last jobs would never be tried.
+        """
+        state, waiting = self._state, self._state.waiting
+        if not self.reservations.current():
+            self.reservations.drop_all()
+            self.preemptor.forget()
+        self.reservations.note_decisions()
+        self.reservations.review()
+        self.preemptor.restore()
+        if state.seen_version != state.fleet.version and waiting.idle:
+            state.seen_version = state.fleet.version
+            waiting.try_all()
+            self._model_shares.begin()
+        if self.deferral.due(waiting.entries()):
+            waiting.try_all()
+        self._model_shares.renew()
+
+    def is_planned(self, queue: str) -> bool:
+        """Report whether jobs of a queue start in the order of a plan, because an earlier one does not fit."""
+        return self._state.backfill_of(queue) is Backfill.CONSERVATIVE and self._state.waiting.passes_over(queue)
+
+    def use_plan(self, planned: Mapping[str, int | None], queues: Iterable[str]) -> None:
+        """Use planned wall-clock starts by job ID, and retry the jobs of the queues that they concern.
+
+        Parameters
+        ----------
+        planned
+            Times in nanoseconds since 1970; None for an unknown one.
+        queues
+            Queues with conservative backfill.
+        """
+        self._planned = planned
+        for queue in filter(self.is_planned, queues):
+            self._state.waiting.try_queue(queue)
+
+    def delays_others(self, entry: Entry) -> bool:
+        """Report whether the start of a job could delay the planned start of an earlier job of its queue."""
+        return self.is_planned(entry.queue) and not self._planned_now(entry)
+
+    def _planned_now(self, entry: Entry) -> bool:
+        """Report whether the planned start of a job has come, or others have ended for it."""
+        if self._wins(entry):
+            return True
+        starts_ns = self._planned.get(entry.id)
+        return starts_ns is not None and starts_ns <= self._state.clock.now_ns()
+
+    def next(self) -> list[Start]:
+        """Decide about some waiting jobs, each beside those before it; allocate those that fit, and put others back.
+
+        The number of jobs that are decided in a call has no effect on any of them. An empty list means that no tried
+        job fits; the next call continues with the others.
+        """
+        waiting, settings = self._state.waiting, self._state.settings
+        until_ns = self._state.clock.monotonic_ns() + LONGEST_NS
+        tried = 0
+        starts: list[Start] = []
+        while tried < settings.max_tried_per_cycle and len(starts) < settings.batch_size:
+            self._model_shares.advance()
+            most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(starts))
+            run = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
+            tried += len(run)
+            if left := self._left_to_others(self._known(run)):
+                starts += (started := self._decide(left))
+                whole = len(started) == len(run)
+                self._longest = min(2 * self._longest, settings.batch_size) if whole else max(1, len(started))
+            if not run or self._state.clock.monotonic_ns() >= until_ns:
+                break
+        if waiting.idle:
+            self._model_shares.end()
+        return starts
+
+    def claims(self) -> list[Claim]:
+        """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
+        self.preemptor.ask(
+            filter(self._may_displace, (*self._state.waiting.take_blocked(), *self.preemptor.set_aside()))
+        )
+        return self.preemptor.claims()
+
+    def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
+        """Return a key of jobs that are decided together: same policy without chance, same visible reservations."""
+        queue = self._state.queues.get(entry.queue)
+        challenged = entry.queue if queue and queue.shadow else ""
+        policy = queue.policy_spec if queue else ""
+        alone = entry.id if self._policies.profile(entry.queue).draws else ""
+        return policy, challenged, self.reservations.may_pass(entry), self.reservations.own(entry), alone
+
+    def _known(self, batch: Sequence[Entry]) -> list[Entry]:
+        """Skip jobs that the engine cannot handle, for example after the removal of their gateway; they stay queued."""
+        known = []
+        for entry in batch:
+            try:
+                self._state.fleet.snapshot.demands.index(entry.job.demand)
+                known.append(entry)
+            except RejectedError:
+                self._state.waiting.put_back([entry])
+                self._state.waiting.refuse(entry.kind)
+        return known
+
+    def _decide(self, left: Mapping[Entry, frozenset[str]]) -> list[Start]:
+        """Decide about a run of jobs, of which each leaves some GPU models to others.
+
+        The run ends where a decision could depend on a job that does not fit. The jobs behind are put back.
+        """
+        run = [*left]
+        for entry in run:
+            self._state.tree.withdraw(entry.next_attempt)
+        tried = self._try(run, left)
+        self.decided += len(run)
+        end = self._end_of_certainty(run, tried)
+        head = self.reservations.head_of(
+            run[:end], [fit or at in tried.spared for at, fit in enumerate(tried.fits[:end])]
+        )
+        end = self._end_of_strict_order(run[: end if head is None else head + 1], tried.fits)
+        self.deferral.note(run[:end], {at: why for at, why in tried.plan.deferred.items() if at < end})
+        places = self._places(run, tried, end)
+        amounts, hit, end = self._hold(run, places, end)
+        self._undo(run, tried, end)
+        starts = []
+        for at in range(end):
+            if tried.fits[at]:
+                starts.append(self._start(run[at], tried, at, places[at], amounts[at]))
+                self.deferral.placed(run[at])
+                self.reservations.release_placed(run[at].id)
+        self._state.started += len(starts)
+        unplaced = [at for at in range(end) if not tried.fits[at]]
+        self._state.waiting.put_back([*run[end:], *(run[at] for at in unplaced)])
+        if hit and not end:
+            self._state.waiting.limit(run[0], hit)
+        if not starts:
+            self._model_shares.give_back()
+        narrowed = [run[at] for at in unplaced if tried.plan.queue.jobs[at] is not run[at].job]
+        self._refuse([run[at] for at in unplaced], narrowed)
+        self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
+        self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
+        self.reservations.note_decisions()
+        if head is not None and head < end:
+            self.reservations.make(run[head])
+        return starts
+
+    def _try(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> _Tried:
+        """Place the jobs of a run one after another, with the reservations that all of them may use."""
+        snapshot, first = self._state.fleet.snapshot, run[0]
+        jobs = [self._state.allowed(entry, left[entry]) for entry in run]
+        queue = JobQueue(snapshot, jobs, first=self._state.started)
+        profile = self._policies.profile(first.queue)
+        with self.reservations.seen_by(first):
+            notes = self._watch(run)
+            winners = [at for at, entry in enumerate(run) if self._wins(entry)]
+            plan = decide(snapshot, queue, profile, overdue=self.deferral.overdue(run).union(winners))
+            allocated, placed_jobs = list(allocations_of(plan)), plan.jobs_placed
+            noted = notes(plan, allocated)
+        fits = [
+            fit or (each.job.partial and part.holds_any)
+            for fit, each, part in zip(placed_jobs.tolist(), run, allocated, strict=True)
+        ]
+        spared = {*plan.deferred, *(at for at, entry in enumerate(run) if left[entry])}
+        return _Tried(plan, profile, allocated, fits, spared, noted)
+
+    def _places(self, run: Sequence[Entry], tried: _Tried, end: int) -> list[tuple[Placement, ...]]:
+        """Return the placements of the first jobs of a run, as far as limits have room; none for the others."""
+        places = [
+            _numbered(_placements(tried.plan, at), each, tried.allocated[at]) if at < end and tried.fits[at] else ()
+            for at, each in enumerate(run)
+        ]
+        for at, within in self._within_limits(run, places):
+            rows = np.flatnonzero(tried.allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
+            tried.allocated[at].release(self._state.fleet.snapshot, rows)
+            unreserve(tried.profile, self._state.fleet.snapshot, run[at].job, places[at][within:])
+            places[at] = places[at][:within]
+        return places
+
+    def _undo(self, run: Sequence[Entry], tried: _Tried, end: int) -> None:
+        """Release what the jobs of a run hold that do not start now, the last first."""
+        snapshot = self._state.fleet.snapshot
+        for at in range(len(run) - 1, -1, -1):
+            if at >= end or not tried.fits[at]:
+                tried.allocated[at].release(snapshot)
+                unreserve(tried.profile, snapshot, run[at].job, _placements(tried.plan, at))
+
+    def _left_to_others(self, run: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
+        """Return the models that each job of a run leaves to others; put back one that has to wait for them."""
+        if not self._model_shares.divides:
+            return dict.fromkeys(run, frozenset())
+        left: dict[Entry, frozenset[str]] = {}
+        for entry in run:
+            models = self._model_shares.take(entry)
+            if self._wins(entry):
+                models = models or frozenset()
+            if models is None:
+                self._state.waiting.put_back([entry])
+                self._state.waiting.refuse(entry.kind, entry.lane)
+            else:
+                left[entry] = models
+        return left
+
+    def _wins(self, entry: Entry) -> bool:
+        """Report whether others have ended for a job."""
+        return self.reservations.of_claim(entry.id) is not None
+
+    def _refuse(self, rejected: Sequence[Entry], narrowed: Collection[Entry]) -> None:
+        """Record jobs that certainly do not fit.
+
+        Jobs in `narrowed` could not use all GPU models, so their rejection does not apply to jobs of other tenants.
+        Neither does one for lack of the place that is reserved for an equal job of another tenant.
+        """
+        for entry in rejected:
+            apart = entry in narrowed or self.reservations.has_equal(entry)
+            self._state.waiting.refuse(entry.kind, entry.lane if apart else None)
+            self._state.waiting.part(entry, self._ends_in_time)
+        if rejected and self._policies.by_rules(rejected[0].queue):
+            passes = self.reservations.may_pass(rejected[0])
+            self._refused.note([entry for entry in rejected if entry not in narrowed], passes)
+
+    def _hold(
+        self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]], end: int
+    ) -> tuple[list[Amounts], LimitHit | None, int]:
+        """Count the exact amounts of placed jobs in their queues and quotas, in order, as far as all limits allow.
+
+        Returns
+        -------
+        tuple
+            Amounts of each job, the limit that the next job would exceed, and the number of jobs before that job.
+        """
+        snapshot, tree = self._state.fleet.snapshot, self._state.tree
+        amounts: list[Amounts] = [
+            held_amounts(entry.job.demand, placed, snapshot.device) for entry, placed in zip(batch, places, strict=True)
+        ]
+        for at, entry in enumerate(batch[:end]):
+            if not places[at]:
+                continue
+            if hit := tree.hit(entry.owner, amounts[at], entry.id):
+                return amounts, hit, at
+            tree.hold(entry.next_attempt, entry.owner, amounts[at])
+            if amounts[at] != self._state.waiting.usual(entry.kind):  # the order of the jobs behind it rests on that
+                self._state.waiting.note_usual(entry.kind, amounts[at])
+                return amounts, None, at + 1
+        return amounts, None, end
+
+    def _end_of_certainty(self, run: Sequence[Entry], tried: _Tried) -> int:
+        """Return the number of leading jobs whose decisions do not depend on jobs of the run that do not fit.
+
+        A job that turns out not to fit may hold capacity temporarily. Later jobs may be elsewhere, or be rejected, only
+        for lack of it. Where several lanes have jobs, the order of later ones counts it as started.
+        """
+        apart = any(each.lane != run[0].lane for each in run) or not self._state.waiting.only(run[0].lane)
+        for at, (fit, booking) in enumerate(zip(tried.fits, tried.allocated, strict=True)):
+            if not fit and (apart or booking.holds_any):
+                return at + 1
+        return len(run)
+
+    def _end_of_strict_order(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int:
+        """Return the number of jobs before the first one that would pass an earlier job and may not.
+
+        Without backfill, no job may. With conservative backfill, a job may if its planned start has come.
+        """
+        blocked: dict[str, Backfill] = {}
+        for at, entry in enumerate(batch):
+            if not fits[at]:
+                blocked[entry.queue] = self._state.backfill_of(entry.queue)
+                continue
+            backfill = blocked.get(entry.queue)
+            if backfill is Backfill.NONE or (backfill is Backfill.CONSERVATIVE and not self._planned_now(entry)):
+                return at
+        return len(batch)
+
+    def _is_infeasible(self, entry: Entry) -> bool:
+        """Report whether a job certainly does not fit, and need not be tried for any other purpose.
+
+        A cached rejection counts only if it had access to at least as much free capacity as this job, including
+        reserved capacity. Jobs whose policy is not ready are tried again when it is.
+        """
+        if self._policies.unready(entry.queue) or self.delays_others(entry):
+            return True
+        if self._model_shares.divides and not self._wins(entry) and self._model_shares.defers(entry):
+            return True
+        sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
+        return (
+            self._refused.covers(entry, by_all=sees_more)
+            and not self.reservations.awaits(entry)
+            and self._policies.by_rules(entry.queue)
+        )
+
+    def _ends_in_time(self, entry: Entry) -> bool:
+        """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time.
+
+        It does not matter whether jobs do that wait for the second pass of `ModelShares`.
+        """
+        if self._model_shares.waits(entry):
+            return True
+        return not self.reservations.own(entry) and self.reservations.may_pass(entry)
+
+    def _skips_in_any_order(self, entry: Entry) -> bool:
+        """Report whether no job of a queue is tried only for a reservation, for which their order would count."""
+        return not self.reservations.may_reserve_more(entry.queue)
+
+    def _may_displace(self, entry: Entry) -> bool:
+        """Report whether a job that was set aside without a try may displace others now."""
+        if self._policies.unready(entry.queue) or self._model_shares.waits(entry) or self.deferral.why(entry.kind):
+            return False
+        if self._state.waiting.is_behind(entry):
+            return False
+        return not self.delays_others(entry) or self._state.waiting.limit_of(entry) is not None
+
+    def preview(self, entry: Entry) -> Preview | None:
+        """Return the place that a job would get from running ones now; None if none may make room."""
+        return self.preemptor.preview(entry) if self._may_displace(entry) else None
+
+    def _within_limits(
+        self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the jobs of which only some placed replicas have room under the limits, with the number of these."""
+        snapshot, tree = self._state.fleet.snapshot, self._state.tree
+        for at, entry in enumerate(batch):
+            if not entry.job.partial or len(places[at]) < 2:
+                continue
+
+            def has_room(number: int, entry: Entry = entry, placed: Sequence[Placement] = places[at]) -> bool:
+                wanted = held_amounts(entry.job.demand, placed[:number], snapshot.device)
+                return tree.hit(entry.owner, wanted, entry.id) is None
+
+            within = next((each for each in range(len(places[at]), 1, -1) if has_room(each)), 1)
+            if within < len(places[at]):
+                yield at, within
+
+    def _start(
+        self, entry: Entry, tried: _Tried, at: int, placements: tuple[Placement, ...], amounts: Amounts
+    ) -> Start:
+        """Count a job as started. Its attempt is about to be stored."""
+        decider = tried.plan.deciders.get(at) or Decider(tried.profile.name)
+        attempt = Attempt(
+            job_id=entry.id,
+            number=entry.attempt + 1,
+            state=AttemptState.ASSUMED,
+            spec=entry.run_spec,
+            policy=decider.name,
+            placements=placements,
+            created_ns=self._state.clock.now_ns(),
+            expires_ns=0,
+            amounts=amounts,
+        ).sized()
+        self._state.assume(entry, attempt, tried.allocated[at])
+        return Start(entry, attempt, tried.allocated[at], tried.plan, at, tried.profile, tried.noted)
+
+    def give_back(self, start: Start) -> None:
+        """Undo the start of a job."""
+        snapshot = self._state.fleet.snapshot
+        self._state.withdraw((start.entry.id, start.attempt.number))
+        start.booking.release(snapshot)
+        unreserve(start.profile, snapshot, start.entry.job, start.attempt.placements)
+        self._state.fleet.version += 1
+
+
+def _numbered(placements: tuple[Placement, ...], entry: Entry, booking: Allocation) -> tuple[Placement, ...]:
+    """Return the placed replicas of a job that starts in part, numbered after the completed ones, as its allocation."""
+    if not entry.spec.starts_in_part:
+        return placements
+    rows = np.flatnonzero(booking.decisions[:, PLAN_NODE] >= 0)
+    booking.decisions[rows, PLAN_REPLICA] = entry.completed + np.arange(len(rows))
+    return tuple(replace(each, replica=entry.completed + at) for at, each in enumerate(placements))
+
+
+def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
+    return tuple(plan.placement(int(row)) for row in plan.rows_of(job) if plan.placed[row])
+
+
+class Refused:
+    """Requests that did not fit since capacity was last released.
+
+    Parameters
+    ----------
+    state
+        What is decided about.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._version = -1
+        self._infeasible = InfeasibilityCache()
+        self._infeasible_by_all = InfeasibilityCache()
+
+    def note(self, entries: Iterable[Entry], by_all: bool) -> None:
+        """Record rejected jobs; `by_all` if they could use capacity reserved for others."""
+        self._follow()
+        for each in entries:
+            if each.kind.alone:
+                self._infeasible.add(each.kind.rules, each.kind.asked)
+                if by_all:
+                    self._infeasible_by_all.add(each.kind.rules, each.kind.asked)
+
+    def covers(self, entry: Entry, *, by_all: bool) -> bool:
+        """Report whether no replica of a job fits; `by_all` if it could use capacity reserved for others."""
+        self._follow()
+        known = self._infeasible_by_all if by_all else self._infeasible
+        return known.is_infeasible(entry.kind.rules, entry.kind.asked)
+
+    def _follow(self) -> None:
+        """Clear the cache if capacity was released."""
+        if self._version != self._state.fleet.version:
+            self._version = self._state.fleet.version
+            self._infeasible.clear()
+            self._infeasible_by_all.clear()
