@@ -466,7 +466,7 @@ async def test_the_setting_of_the_restart_cost_reaches_the_queues(given: dict[st
     plane = make_plane(settings, MemoryStore(), clusters, clock, dispatcher=InPlace(clock), random=Random(1))
     plane.controller.step()
     tree = plane.controller.live.tree
-    assert (tree.restart_cost_s, tree.copy().restart_cost_s) == (cost_s, cost_s)
+    assert (tree.restart_cost_s, tree.fork().restart_cost_s) == (cost_s, cost_s)
 
 
 @pytest.mark.parametrize(("given", "stored"), [({}, "all"), ({"preempts": "own"}, "own")])

@@ -123,7 +123,7 @@ class WhatIf:
             booking.release(snapshot)
             tree.release((attempt.job_id, attempt.number))
         left = {attempt.job_id: make.moved(*copy.jobs[attempt.job_id], changes) for attempt, _ in leaving}
-        others = [(each, ()) for each in in_order(state.discipline, tree.copy(), [*entries, *asked])]
+        others = [(each, ()) for each in in_order(state.discipline, tree.fork(), [*entries, *asked])]
         tasks = self._tasks([*((left[each.job_id], where(each.placements)) for each, _ in leaving), *others])
         displaceable = running_jobs(copy, tree, changes, left)
         queues = {task.queue for task in tasks} | {each.candidate.owner.queue for each in displaceable if each.may_end}
@@ -227,7 +227,7 @@ class WhatIf:
             ]
             return Copy(
                 snapshot,
-                live.tree.copy(),
+                live.tree.fork(),
                 state,
                 held,
                 ends if live.settings.reservations else None,

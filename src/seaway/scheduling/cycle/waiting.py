@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Set
+from copy import copy
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from itertools import islice
@@ -61,6 +62,10 @@ class _JobHeap:
             heapify(self.heap)
             self.swept = max(64, len(self.heap))
 
+    def fork(self) -> _JobHeap:
+        """Return a heap of the same jobs."""
+        return _JobHeap(self.heap.copy(), self.swept)
+
     def ordered(self) -> Iterator[Ranked]:
         """Yield the jobs in order, also outdated entries. The heap must not change in the meantime."""
         rest = [(self.heap[0], 0)] if self.heap else []
@@ -111,6 +116,20 @@ class _Lane:
     closed: LimitHit | None = None
     least: dict[str, int] = field(default_factory=dict)
 
+    def fork(self) -> _Lane:
+        """Return a lane of the same jobs, which changes on its own."""
+        return _Lane(
+            self.name,
+            self.jobs.fork(),
+            {kind: line.fork() for kind, line in self.kinds.items()},
+            self.untried.copy(),
+            self.aside.copy(),
+            self.refused.copy(),
+            self.limited.copy(),
+            self.closed,
+            self.least.copy(),
+        )
+
     def line(self, kind: Kind) -> _JobHeap:
         """Return the jobs of a kind, possibly of a new one."""
         line = self.kinds.get(kind)
@@ -154,6 +173,7 @@ class Waiting:
         self._outdated: set[LaneName] = set()  # lanes whose first job may be another one in `_all_order`
         self._entries: dict[str, Entry] = {}
         self._lanes: defaultdict[str, dict[str, _Lane]] = defaultdict(dict)  # by queue and tenant
+        self._shared: set[LaneName] = set()  # lanes that a fork has, too, and that are copied at their next use
         self._touched: set[LaneName] = set()  # lanes whose first job may be another one
         self._limited_at: defaultdict[str, set[LaneName]] = defaultdict(set)  # by key of what has the limit
         self._refused: set[Kind] = set()
@@ -164,6 +184,26 @@ class Waiting:
         self._vacated: set[LaneName] = set()  # lanes that a job left, so that another one may be the first
         self._usual: dict[Hashable, Amounts] = {}
         self.blocked: dict[tuple[LaneName, Kind], Entry] = {}
+
+    def fork(self, tree: QueueTree) -> Waiting:
+        """Return the same jobs over a copy of the tree. Lanes are copied when one of both needs them."""
+        self._follow()
+        self._shared = {(queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants}
+        twin = copy(self)
+        twin._unshare(tree)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, tree: QueueTree) -> None:
+        """Copy all that changes, after a shallow copy, except lanes."""
+        self.tree = tree
+        self._order, self._all_order = self._order.fork(tree), self._all_order.fork(tree)
+        self._shared, self._outdated, self._vacated = self._shared.copy(), self._outdated.copy(), self._vacated.copy()
+        self._touched, self._refused = self._touched.copy(), self._refused.copy()
+        self._entries, self._needing, self._usual = self._entries.copy(), self._needing.copy(), self._usual.copy()
+        self._fresh, self.blocked = OrderedDict(), self.blocked.copy()
+        self._lanes = defaultdict(dict, {queue: tenants.copy() for queue, tenants in self._lanes.items()})
+        self._limited_at = defaultdict(set, {key: lanes.copy() for key, lanes in self._limited_at.items()})
+        self._exhausted = defaultdict(set, {kind: models.copy() for kind, models in self._exhausted.items()})
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -340,7 +380,7 @@ class Waiting:
             self._fresh[entry.id] = None
         self._count += 1
         ranked, (queue, tenant) = (entry.order, self._count, entry), entry.lane
-        lane = self._lanes[queue].get(tenant)
+        lane = self._lane(entry.lane)
         if lane is None:
             lane = self._lanes[queue][tenant] = _Lane(entry.lane)
         lane.jobs.push(ranked, self._waits)
@@ -429,7 +469,7 @@ class Waiting:
 
     def try_queue(self, queue: str) -> None:
         """Allow a new try of the refused kinds of a queue."""
-        for lane in self._lanes[queue].values():
+        for lane in self._lanes_of(queue):
             self._refused.difference_update(lane.aside)
             lane.untried += lane.aside.values()
             heapify(lane.untried)
@@ -439,7 +479,7 @@ class Waiting:
 
     def passes_over(self, queue: str) -> bool:
         """Report whether a job of a queue has been set aside, so that others of the queue can pass it."""
-        return any(each.aside or each.limited or each.closed for each in self._lanes.get(queue, {}).values())
+        return any(each.aside or each.limited or each.closed for each in self._lanes_of(queue))
 
     def refuse(self, kind: Kind, name: LaneName | None = None) -> None:
         """Mark a kind as not fitting until the fleet changes, in all lanes or one."""
@@ -646,7 +686,7 @@ class Waiting:
 
     def _renew_strict(self, queue: str) -> None:
         """Renew the order of a queue without backfill: only the first job of all its tenants can be tried."""
-        for lane in self._lanes[queue].values():
+        for lane in self._lanes_of(queue):
             self._order.drop(lane.name)
         for lane in self._in_order(queue)[:1]:
             if not lane.closed and (entry := self._next(lane)):
@@ -656,7 +696,7 @@ class Waiting:
         """Return the lanes of a queue with jobs, that of the tenant whose turn it is first."""
         keys = {
             lane.name: self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested))
-            for lane in list(self._lanes[queue].values())
+            for lane in self._lanes_of(queue)
             if (first := lane.jobs.first(self._waits))
         }
         return [self._lanes[queue][tenant] for _, tenant in sorted(keys, key=lambda name: keys[name])]
@@ -665,10 +705,17 @@ class Waiting:
         return self.tree.node(queue).queue.backfill is Backfill.NONE
 
     def _lane(self, name: LaneName) -> _Lane | None:
-        return self._lanes[name[0]].get(name[1])
+        lane = self._lanes[name[0]].get(name[1])
+        if lane and self._shared and name in self._shared:
+            self._shared.discard(name)
+            lane = self._lanes[name[0]][name[1]] = lane.fork()
+        return lane
+
+    def _lanes_of(self, queue: str) -> list[_Lane]:
+        return [lane for tenant in [*self._lanes.get(queue, ())] if (lane := self._lane((queue, tenant)))]
 
     def _all_lanes(self) -> list[_Lane]:
-        return [lane for tenants in self._lanes.values() for lane in tenants.values()]
+        return [lane for queue in [*self._lanes] for lane in self._lanes_of(queue)]
 
     def _is_refused(self, lane: _Lane, kind: Kind) -> bool:
         return kind in self._refused or kind in lane.refused

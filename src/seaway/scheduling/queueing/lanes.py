@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
@@ -48,6 +49,12 @@ class _Group:
         self._heap: list[tuple[_Key, int, str | LaneName]] = []
         self._current: dict[str | LaneName, tuple[_Key, int]] = {}
         self._number = 0
+
+    def fork(self) -> _Group:
+        """Return a group of the same candidates, which changes on its own."""
+        twin = copy(self)
+        twin._heap, twin._current = self._heap.copy(), self._current.copy()  # noqa: SLF001  # of this class
+        return twin
 
     def put(self, name: str | LaneName, key: _Key) -> None:
         """Add a candidate, or change its key."""
@@ -104,6 +111,20 @@ class LaneOrder:
         self._firsts: dict[str, LaneName] = {}  # next lane below each queue
         self._version = (-1, -1)
         self._changed = tree.watch() if follows else set()  # lanes whose keys may have changed
+
+    def fork(self, tree: QueueTree) -> LaneOrder:
+        """Return the same order over a copy of the tree, which changes on its own."""
+        twin = copy(self)
+        twin._unshare(tree)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, tree: QueueTree) -> None:
+        changed, self.tree, self._changed = self._changed, tree, tree.watch()
+        self._changed |= changed
+        self._lanes = {queue: tenants.copy() for queue, tenants in self._lanes.items()}
+        self._queues_of = defaultdict(set, {tenant: queues.copy() for tenant, queues in self._queues_of.items()})
+        self._groups = defaultdict(_Group, {name: group.fork() for name, group in self._groups.items()})
+        self._firsts = self._firsts.copy()
 
     def __contains__(self, lane: LaneName) -> bool:
         return lane[1] in self._lanes.get(lane[0], ())

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from seaway.domain.amounts import (
     CPU,
@@ -88,6 +89,10 @@ class Use:
     attempts: int = 0
     jobs: int = 0
 
+    def copy(self) -> Use:
+        """Return the same amounts."""
+        return Use(self.held.copy(), self.attempts, self.jobs)
+
     def change(self, amounts: Amounts, times: int, jobs: int, count: int = 1) -> None:
         """Add the amounts of `count` attempts (`times` is 1) or remove them (-1), and add to the number of jobs."""
         held = self.held
@@ -132,6 +137,12 @@ class Holder:
         self.names = names
         self.use = Use()
         self.claimed: dict[str, int] = {}
+
+    def copy(self) -> Self:
+        """Return a holder of the same amounts, which change on their own."""
+        twin = copy(self)
+        twin.use, twin.claimed = self.use.copy(), self.claimed.copy()
+        return twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +312,13 @@ class QueueNode(Holder):
         shares = {name: named.get(name, of_gpus if kind_of(name) == GPUS else implied) for name in counted}
         self._shares = [(name, weighed.get(name, 0) or 1, share) for name, share in shares.items()]
 
+    def under(self, above: QueueNode | None, tenants: dict[str, Use]) -> QueueNode:
+        """Return a copy under another parent, with what its tenants hold."""
+        twin = self.copy()
+        twin.parent, twin.path = above, (twin, *(above.path if above else ()))
+        twin.tenants = tenants
+        return twin
+
     def share_of(self, held: Amounts) -> float:
         """Return the dominant share of amounts: the largest share of the pool's capacity over all resources.
 
@@ -435,6 +453,11 @@ def _at_both() -> tuple[Counter[str], Counter[str]]:
     return Counter(), Counter()
 
 
+def _copied(at_both: tuple[Counter[str], Counter[str]]) -> tuple[Counter[str], Counter[str]]:
+    now, later = at_both
+    return now.copy(), later.copy()
+
+
 class _Pool(Holder):
     """A pool with lenders.
 
@@ -449,6 +472,12 @@ class _Pool(Holder):
     def __init__(self, name: str) -> None:
         super().__init__(f"//{name}", Reason("pool_beside_queues", pool=name), {}, pool=name)
         self.reserved = _at_both()
+
+    def copy(self) -> Self:
+        """Return a pool with the same amounts, which change on their own."""
+        twin = super().copy()
+        twin.reserved = _copied(self.reserved)
+        return twin
 
 
 @dataclass(slots=True, eq=False)
@@ -474,6 +503,10 @@ class _Lender:
     unlent: Amounts
     unused: tuple[Counter[str], Counter[str]] = field(default_factory=_at_both)
     reserved: tuple[Counter[str], Counter[str]] = field(default_factory=_at_both)
+
+    def under(self, above: _Lender | _Pool, queue: Holder) -> _Lender:
+        """Return a copy for a copy of its queue and of what is above it."""
+        return _Lender(above, queue, self.unlent, _copied(self.unused), _copied(self.reserved))
 
     def update(self) -> None:
         """Compute what it keeps after a change of its use or claims."""
@@ -548,7 +581,7 @@ class QueueTree:
         self._tenants = {tenant.name: tenant for tenant in tenants}
         self._capacities: Mapping[str, Amounts] = capacities or {}
         self._held: dict[Key, tuple[Owner, Amounts]] = {}
-        self._by_job: dict[str, list[Key]] = {}
+        self._by_job: dict[str, tuple[Key, ...]] = {}
         self._claims: dict[str, Claim] = {}  # by job
         self._ending: set[Key] = set()
         self._uses: dict[str, dict[str, Use]] = defaultdict(dict)  # by queue and tenant
@@ -561,14 +594,34 @@ class QueueTree:
         self._built = -1
         self._find_models()
 
-    def copy(self) -> QueueTree:
-        """Return a tree with the same queues, quotas and amounts."""
-        twin = QueueTree(
-            self._queues.values(), self._capacities, self._tenants.values(), self.gpu_weights, self.restart_cost_s
-        )
-        twin.set_past(self._past)
-        twin.hold_all((key, owner, amounts) for key, (owner, amounts) in self._held.items())
+    def fork(self) -> QueueTree:
+        """Return a tree with the same queues, quotas, amounts and claims, which changes on its own.
+
+        It takes a time that grows with the number of queues, not with that of attempts.
+        """
+        self._build()
+        twin = copy(self)
+        twin._unshare()  # noqa: SLF001  # of this class
         return twin
+
+    def _unshare(self) -> None:
+        """Copy all that changes, after a shallow copy."""
+        nodes, lenders, uses = self._nodes, self._lenders, self._uses
+        self.fell, self._watches, self._holders = self.fell.copy(), [], {}
+        self._held, self._by_job = self._held.copy(), self._by_job.copy()
+        self._claims, self._ending = self._claims.copy(), self._ending.copy()
+        self._uses, self._nodes, self._lenders = defaultdict(dict), {}, {}
+        for queue, tenants in uses.items():
+            self._uses[queue] = {tenant: use.copy() for tenant, use in tenants.items()}
+        for name, node in nodes.items():  # parents first
+            above = self._nodes[node.parent.key] if node.parent else None
+            self._nodes[name] = node.under(above, self._uses[name])
+        self._quotas = {key: each.copy() for key, each in self._quotas.items()}
+        self._pools = {name: each.copy() for name, each in self._pools.items()}
+        for name, lender in lenders.items():
+            over = lender.above
+            over = self._lenders[over.queue.key] if isinstance(over, _Lender) else self._pools[over.names["pool"]]
+            self._lenders[name] = lender.under(over, self._nodes[name])
 
     # Queues and tenants.
 
@@ -796,10 +849,10 @@ class QueueTree:
         if self._held.get(key) == (owner, amounts):
             return
         self.withdraw(key)
-        keys = self._by_job.setdefault(key[0], [])
+        keys = self._by_job.get(key[0], ())
         self._change(owner, amounts, 1, keys)
         self._held[key] = (owner, amounts)
-        keys.append(key)
+        self._by_job[key[0]] = (*keys, key)
         self._count_claimed(key, -1)
 
     def hold_all(self, attempts: Iterable[tuple[Key, Owner, Amounts]]) -> None:
@@ -818,7 +871,7 @@ class QueueTree:
                 if key[0] in self._by_job:
                     others.append((key, owner, amounts))  # it counts once
                     continue
-                self._by_job[key[0]] = [key]
+                self._by_job[key[0]] = (key,)
                 self._held[key] = owner, amounts
                 for name, amount in amounts.items():  # as `add`, without a call
                     total[name] = total.get(name, 0) + amount
@@ -847,10 +900,11 @@ class QueueTree:
         self._build()
         self._count_claimed(key, 1)
         owner, amounts = self._held.pop(key)
-        keys = self._by_job[key[0]]
-        keys.remove(key)
+        keys = tuple(each for each in self._by_job[key[0]] if each != key)
         self._change(owner, amounts, -1, keys)
-        if not keys:
+        if keys:
+            self._by_job[key[0]] = keys
+        else:
             del self._by_job[key[0]]
         return owner
 

@@ -345,7 +345,7 @@ def test_replicas_in_reachable_clusters_leave_while_another_cluster_is_lost() ->
 def helped(made: Scene) -> list[str]:
     """Return the waiting jobs that would fit, within all limits, if all lent replicas were gone."""
     live = made.plane.controller.live
-    snapshot, tree = live.fleet.snapshot.copy(), live.tree.copy()
+    snapshot, tree = live.fleet.snapshot.copy(), live.tree.fork()
     for job_id, key in live.extended.items():
         attempt = live.attempts[key]
         keeps = tree.node(attempt.spec.queue).queue.elastic is Elastic.KEEP

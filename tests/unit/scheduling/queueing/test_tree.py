@@ -283,7 +283,7 @@ def test_sums_equal_what_attempts_hold(seed: int) -> None:
             use = tree.use_lately(quota_key("default", "a", user))
             assert (use.held.get("gpus", 0), use.jobs) == (sum(owned.values()), len({job for job, _ in owned}))
         if at % 30 == 0:
-            twin = tree.copy()
+            twin = tree.fork()
             quotas = [quota_key("default", "a", user) for user in ("", "u", "v")]
             for copied, own in [(twin.use(name), tree.use(name)) for name in names] + [
                 (twin.use_lately(key), tree.use_lately(key)) for key in quotas
@@ -295,7 +295,7 @@ def test_sums_equal_what_attempts_hold(seed: int) -> None:
     for key in held:
         tree.release(key)
     assert all(not tree.use(name).held and not tree.use(name).jobs for name in names)
-    assert not tree.copy().use("removed").attempts
+    assert not tree.fork().use("removed").attempts
 
 
 def lending_tree(random: Random) -> list[Queue]:
