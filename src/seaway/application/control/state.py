@@ -753,25 +753,13 @@ class ControlState(State):
         """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
         return not attempt.state.live and self.all_up(self.unsent(attempt))
 
-    def expected_rest_ns(self, key: Key, now_ns: int, typical_s: int | None = None) -> int | None:
-        """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown.
+    def learned_s(self, key: Key) -> int | None:
+        """Return the learned duration of an attempt, seconds; None if it is unknown."""
+        return self.history.expected_s(key)
 
-        Parameters
-        ----------
-        typical_s
-            Duration that stands for an unknown one, seconds; None if none does.
-        """
-        attempt = self.attempts.get(key) or self.assumed[key]
-        if not attempt.state.live:
-            return 0 if self.ends_soon(attempt) else None
-        learned_s = self.history.expected_s(key)
-        if learned_s is None and not attempt.spec.restarts:
-            learned_s = typical_s
-        rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.elastic_work.rest_ns(key, attempt)
-        limit_s = attempt.spec.time_limit_s
-        if shared_ns is None or limit_s is None:
-            return rest_ns if shared_ns is None else shared_ns
-        return min(shared_ns, max(0, limit_s * NS_PER_S - (now_ns - (attempt.running_ns or now_ns))))
+    def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
+        """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
+        return self.elastic_work.rest_ns(key, attempt)
 
     def latest(self, job_id: str) -> Attempt | None:
         """Return the latest attempt of a job, if it has not ended."""

@@ -26,7 +26,6 @@ from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservations
-from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
 from seaway.scheduling.engine import decide
@@ -139,7 +138,6 @@ class Cycle:
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
-        self.resizer = Resizer(state, policies.profile, policies.unready)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
         self.decided = 0
         self._planned: Mapping[str, int | None] = {}

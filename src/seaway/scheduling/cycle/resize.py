@@ -7,9 +7,10 @@ queue. Leaving ones hold their devices until their pods are gone.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from typing import Protocol
 
 import numpy as np
 
@@ -69,19 +70,34 @@ class Resize:
     booking: Allocation | None = None
 
 
+class Sizes(Protocol):
+    """What is known of running jobs that change their size."""
+
+    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
+        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
+
+    def completed_replicas(self, attempt: Attempt) -> Set[int]:
+        """Return the replicas of a running job that completed."""
+
+
 class Resizer:
     """Resizes of running jobs.
 
     Parameters
     ----------
+    sizes
+        What is known of these jobs.
     profile
         Returns the profile of the policy of a queue.
     unready
         Returns the reason why jobs of a queue are not tried yet; empty if they are.
     """
 
-    def __init__(self, state: State, profile: Callable[[str], Profile], unready: Callable[[str], str]) -> None:
+    def __init__(
+        self, state: State, sizes: Sizes, profile: Callable[[str], Profile], unready: Callable[[str], str]
+    ) -> None:
         self._state = state
+        self._sizes = sizes
         self._profile = profile
         self._unready = unready
         self._tried: dict[str, tuple[int, int]] = {}
@@ -153,12 +169,12 @@ class Resizer:
         queue = job.spec.queue
         if live.backfill_of(queue) in (Backfill.NONE, Backfill.CONSERVATIVE) and live.waiting.passes_over(queue):
             return False
-        completed = live.completed_replicas(attempt) or attempt.holding is not attempt.placements
+        completed = self._sizes.completed_replicas(attempt) or attempt.holding is not attempt.placements
         return job.spec.starts_in_part or not completed
 
     def _grow(self, job: JobRecord, attempt: Attempt, most: int) -> Resize | None:
         """Place up to `most` more replicas of a job; return None if none fits."""
-        asked = self._state.more(job, attempt)
+        asked = self._sizes.more(job, attempt)
         if asked is None or self._unready(job.spec.queue):
             return None
         profile = self._profile(job.spec.queue)
@@ -238,7 +254,7 @@ class Resizer:
     # Fewer replicas.
 
     def _shrink(self, job: JobRecord, attempt: Attempt, number: int) -> Resize | None:
-        ended = self._state.completed_replicas(attempt)
+        ended = self._sizes.completed_replicas(attempt)
         number = min(number, len(attempt.remaining) - 1)
         chosen = chosen_to_leave(attempt, number, self._state.fleet.snapshot, ended)
         if not chosen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -179,14 +179,6 @@ class State(ABC):
         """Return a job as it waits, or would wait."""
 
     @abstractmethod
-    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
-        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
-
-    @abstractmethod
-    def completed_replicas(self, attempt: Attempt) -> Set[int]:
-        """Return the replicas of a running job that completed."""
-
-    @abstractmethod
     def end_move(self, job_id: str) -> None:
         """Let a job start on any node again, or record that its move is done."""
 
@@ -195,6 +187,13 @@ class State(ABC):
         """Report whether an attempt is being removed, and all clusters that still have a part of it respond."""
 
     @abstractmethod
+    def learned_s(self, key: Key) -> int | None:
+        """Return the learned duration of an attempt, seconds; None if it is unknown."""
+
+    @abstractmethod
+    def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
+        """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
+
     def expected_rest_ns(self, key: Key, now_ns: int, typical_s: int | None = None) -> int | None:
         """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown.
 
@@ -203,6 +202,17 @@ class State(ABC):
         typical_s
             Duration that stands for an unknown one, seconds; None if none does.
         """
+        attempt = self.attempts.get(key) or self.assumed[key]
+        if not attempt.state.live:
+            return 0 if self.ends_soon(attempt) else None
+        learned_s = self.learned_s(key)
+        if learned_s is None and not attempt.spec.restarts:
+            learned_s = typical_s
+        rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.shared_rest_ns(key, attempt)
+        limit_s = attempt.spec.time_limit_s
+        if shared_ns is None or limit_s is None:
+            return rest_ns if shared_ns is None else shared_ns
+        return min(shared_ns, max(0, limit_s * NS_PER_S - (now_ns - (attempt.running_ns or now_ns))))
 
     def allowed(self, entry: Entry, left: Collection[str] = ()) -> Job:
         """Return a waiting job without what it may not use: GPU models beyond limits, and what others reserved.

@@ -33,6 +33,7 @@ from seaway.scheduling.binding import bind, post_bind
 from seaway.scheduling.cycle.cycle import Cycle, Notes, Start
 from seaway.scheduling.cycle.displace import Preview
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.framework import PASS, Decider
 from seaway.scheduling.plan import Plan
@@ -136,7 +137,7 @@ class Scheduler:
         self._score_recorder = ScoreRecorder(live.clock)
         self.cycle = Cycle(live, self, self._watch)
         self.reservations, self.deferral = self.cycle.reservations, self.cycle.deferral
-        self.preemptor, self.resizer = self.cycle.preemptor, self.cycle.resizer
+        self.preemptor, self.resizer = self.cycle.preemptor, Resizer(live, live, self.profile, self.unready)
         self.shadows = Shadows(live)
         self.reasons = WaitingReasons(live, self, self.reservations, self.deferral, self.preemptor.victims_for)
         self.tally = Tally()
