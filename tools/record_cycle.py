@@ -179,7 +179,7 @@ class Recorder:
     def _applied(self, event: Json) -> None:
         plane = self.plane
         if "submit" in event:
-            specs = [plane.admission.with_template_traits(_spec("work", each)) for each in event["submit"]]
+            specs = [plane.admission.with_template_traits(spec_of("work", each)) for each in event["submit"]]
             jobs, _ = asyncio.run(plane.jobs.submit(specs, event["user"]))
             self.ids += [each.id for each in jobs]
         elif "cancel" in event:
@@ -216,7 +216,7 @@ class Recorder:
     def _asked(self, asked: Sequence[Json]) -> Json:
         """Return the plan, three dry runs, and what-if without a change and with a lost cluster."""
         controller = self.plane.controller
-        jobs = [_spec("asked", each) for each in asked]
+        jobs = [spec_of("asked", each) for each in asked]
         what_if = WhatIf(controller, self.plane.admission, self.plane.store)
         lost = self.given["clusters"][-1]["name"]
         return {
@@ -288,7 +288,7 @@ def _queue(given: Json) -> Queue:
     return Queue(**fields)
 
 
-def _spec(name: str, given: Json) -> JobSpec:
+def spec_of(name: str, given: Json) -> JobSpec:
     """Return a job from its fields in a history."""
     own = {key: value for key, value in given.items() if key in JobSpec.__dataclass_fields__}
     demand = {key: value for key, value in given.items() if key not in own}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
 from seaway.application.control.fleet import Key, LiveFleet
@@ -78,6 +78,38 @@ def closed_places(fleet: LiveFleet, reservations: Mapping[str, AdvanceReservatio
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Advance reservations with their devices, at a time.
+
+    Attributes
+    ----------
+    devices
+        UUIDs of the GPUs of each reservation.
+    now_ns
+        The time, nanoseconds since 1970.
+    """
+
+    devices: Mapping[AdvanceReservation, frozenset[str]]
+    now_ns: int
+
+    def narrow(self, job: Job, spec: JobSpec) -> Job:
+        """Return a job that avoids the capacity that is reserved for others."""
+        closed = list(self.closed_to(spec))
+        if not closed:
+            return job
+        devices = frozenset().union(*(self.devices[each] for each in closed if each.gpus))
+        places = frozenset().union(*(each.places for each in closed))
+        return replace(job, demand=Refusals(0, devices, places).retained(job.demand))
+
+    def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
+        """Yield the reservations whose capacity a job that starts now must not use."""
+        for each in self.devices:
+            in_time = spec.time_limit_s is not None and self.now_ns + spec.time_limit_s * NS_PER_S <= each.starts_ns
+            if not (in_time or self.now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
+                yield each
+
+
 class AdvanceReservations:
     """Devices and places of advance reservations.
 
@@ -97,24 +129,17 @@ class AdvanceReservations:
         self._chosen: dict[AdvanceReservation, frozenset[str]] = {}
         self._checked_ns = -CHECK_NS
 
+    def closed(self) -> Closed:
+        """Return what is reserved now."""
+        return Closed({each: self.devices(each) for each in self._names.reservations.values()}, self._clock.now_ns())
+
     def narrow(self, job: Job, spec: JobSpec) -> Job:
         """Return a job that avoids the capacity that is reserved for others."""
-        closed = list(self.closed_to(spec))
-        if not closed:
-            return job
-        devices = frozenset().union(*(self.devices(each) for each in closed if each.gpus))
-        places = frozenset().union(*(each.places for each in closed))
-        return replace(job, demand=Refusals(0, devices, places).retained(job.demand))
+        return self.closed().narrow(job, spec) if self._names.reservations else job
 
     def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
         """Yield the reservations whose capacity a job that starts now must not use."""
-        if not self._names.reservations:
-            return
-        now_ns, lasts_s = self._clock.now_ns(), spec.time_limit_s
-        for each in self._names.reservations.values():
-            in_time = lasts_s is not None and now_ns + lasts_s * NS_PER_S <= each.starts_ns
-            if not (in_time or now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
-                yield each
+        return self.closed().closed_to(spec)
 
     def devices(self, reservation: AdvanceReservation) -> frozenset[str]:
         """Return the UUIDs of the GPUs of a reservation."""

@@ -44,6 +44,30 @@ MIN_DEMANDS = 2048
 
 
 @dataclass(slots=True)
+class FleetCopy:
+    """Copy of the fleet for decisions that are not done."""
+
+    snapshot: Snapshot
+    version: int
+    held: Mapping[Key, tuple[Attempt, Job, Allocation]]
+    names: frozenset[str]
+    awaits: bool
+
+    def booking(self, key: Key) -> Allocation | None:
+        """Return the allocation of an attempt."""
+        held = self.held.get(key)
+        return held[2] if held else None
+
+    def up(self) -> frozenset[str]:
+        """Return the names of the clusters that answer."""
+        return self.names
+
+    def awaits_reports(self) -> bool:
+        """Report whether a cluster has not reported since the start, and is not lost."""
+        return self.awaits
+
+
+@dataclass(slots=True)
 class Orphan:
     """Workload of an unknown job, with one allocation per replica."""
 
@@ -133,6 +157,12 @@ class LiveFleet:
         self._most_demands = MIN_DEMANDS
 
     # Clusters, gateways and links.
+
+    def fork(self) -> FleetCopy:
+        """Return a copy for decisions that are not done."""
+        snapshot = self.snapshot.copy()
+        snapshot.unshare_demands()  # others continue to write into their own
+        return FleetCopy(snapshot, self.version, self._held.copy(), self.up(), self.awaits_reports())
 
     def up(self) -> frozenset[str]:
         """Return the names of the clusters that answer."""

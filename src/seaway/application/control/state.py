@@ -43,6 +43,7 @@ from seaway.domain.queues import Queue
 from seaway.domain.reasons import Reason
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.cycle.fork import Fork
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.state import PlannedMove, State
 from seaway.scheduling.cycle.waiting import Waiting
@@ -653,15 +654,25 @@ class ControlState(State):
             taken.add(job.pair.left)
         return replace(refusals, places=refusals.places.union((each, OTHER_COPY) for each in taken))
 
-    def entry(self, job: JobRecord) -> Entry:
-        """Create the queue entry of a job. Without its queue or pool, no cluster is allowed."""
-        refusals = self.avoided(job)
+    def fork(self) -> Fork:
+        """Return a copy for decisions that are not done. The caller holds the lock."""
+        return Fork(self, self.fleet.fork(), self.advance.closed(), self.pending_commands)
+
+    def entry(self, job: JobRecord, names: Names | None = None) -> Entry:
+        """Create the queue entry of a job. Without its queue or pool, no cluster is allowed.
+
+        Parameters
+        ----------
+        names
+            Stored queues and pools; None for those that are applied.
+        """
+        refusals, names = self.avoided(job), names or self.names
         name = job.spec.queue
-        queue = self.queues.get(name) or Queue(name)
+        queue = names.queues.get(name) or Queue(name)
         user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
         past = self.history.runs(job.spec, job.submitted_by)
         apart = (user, job.spec.tenant, job.spec.time_limit_s) if self.names.reservations else user
-        pool = self.clusters_of(name)
+        pool = names.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 
     def more(self, job: JobRecord, attempt: Attempt) -> Job | None:

@@ -112,6 +112,9 @@ ADVISED = frozenset(
 MAX_LOOK_NS = 250_000_000
 """Time for the jobs of a schedule, nanoseconds."""
 
+MAX_ROUNDS = 4
+"""Number of rounds of decisions on a copy before the answer is that a job has still to be decided."""
+
 MAX_KNOWN = 1024
 """Maximum number of cached explanations, unless more are newer than `EXPLANATIONS_CACHE_NS`."""
 
@@ -168,6 +171,52 @@ class _Present(NamedTuple):
         return reasons.also(said, remedies_text(found)) if found else said
 
 
+class _Rehearsal(NamedTuple):
+    """Decision of the next cycle about a job.
+
+    Attributes
+    ----------
+    placements
+        Places of a job that starts.
+    hit
+        Limit that has no room for it.
+    behind
+        Whether it waits for earlier jobs of a queue without backfill.
+    preview
+        Place that it would get from running jobs.
+    open
+        Whether it has still to be decided: the plan of its queue lacks it, or many jobs are before it.
+    """
+
+    placements: tuple[Placement, ...]
+    hit: LimitHit | None = None
+    behind: bool = False
+    preview: Preview | None = None
+    open: bool = False
+
+
+class _Policies:
+    """Policies of queues, for a copy of the control loop in another thread."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def profile(self, queue: str) -> Profile:
+        """Return the profile of a queue's policy."""
+        with self._controller.lock:
+            return self._controller.scheduler.profile(queue)
+
+    def unready(self, queue: str) -> str:
+        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
+        with self._controller.lock:
+            return self._controller.scheduler.unready(queue)
+
+    def by_rules(self, queue: str) -> bool:
+        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
+        with self._controller.lock:
+            return self._controller.scheduler.by_rules(queue)
+
+
 class DryRuns:
     """Dry runs and explanations on copies of the live fleet."""
 
@@ -200,6 +249,8 @@ class DryRuns:
         known = self._controller.names.queues.get(spec.queue)  # the loop may not have applied it yet
         policy = known.policy_spec if known else scheduler.policy_of(spec.queue)
         scheduler.readiness.require(policy)
+        self._seen(spec, "this job", policy)  # rejects unknown gateways
+        tried = self._rehearse(spec, user)
         with self._copying:
             _, profile, job = self._stage(spec, "this job", policy)
             usable = self._usable(job, spec, user)
@@ -207,10 +258,7 @@ class DryRuns:
             explanation = explain(
                 snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations, closed=self._closed()
             )
-            placements, hit = self._placed(snapshot, spec, user, job, profile)
-            if behind := self._comes_behind(spec, user):
-                placements = ()
-            preview = None if placements or behind else self._preview(spec, user)
+            placements, hit, behind, preview, undecided = tried
             because = why_chosen(snapshot, usable.job, profile, placements, explanation.candidates)
             explanation = replace(explanation, candidates=_shown(explanation.candidates, placements))
             if preview:
@@ -238,6 +286,8 @@ class DryRuns:
             said = reasons.also(said, reasons.Reason("but", what=hit.message))
         elif behind:
             said = reasons.also(said, _MORE["behind_earlier_jobs"])
+        elif undecided and not placements:
+            said = reasons.also(said, _MORE["to_be_decided"])
         return DryRun(
             profile.name,
             bool(placements),
@@ -251,10 +301,26 @@ class DryRuns:
             room_within_s=preview.within_s if preview else 0,
         )
 
-    def _preview(self, spec: JobSpec, user: str) -> Preview | None:
-        """Return the place that a job would get from running ones if it was submitted now."""
+    def _rehearse(self, spec: JobSpec, user: str) -> _Rehearsal:
+        """Submit a job to a copy of the control loop, and run its next cycle there."""
         with self._controller.lock:
-            return self._controller.scheduler.preview(self._submitted_now(spec, user))
+            entry = self._submitted_now(spec, user)
+            live, names = self._controller.live, self._controller.names
+            fork = live.fork()
+            if names.queues.get(spec.queue) != live.queues.get(spec.queue):  # it is stored, but not applied yet
+                fork.use_queues(list(names.queues.values()), list(names.tenants.values()))
+            cycle = self._controller.scheduler.cycle.fork(fork, _Policies(self._controller))
+        fork.waiting.put(entry)
+        cycle.begin()
+        for _ in range(MAX_ROUNDS):
+            if start := next((each for each in cycle.next() if each.entry.id == entry.id), None):
+                return _Rehearsal(start.attempt.placements)
+            if fork.waiting.idle:
+                break
+        behind = fork.waiting.is_behind(entry)
+        preview = None if behind else cycle.preview(entry)
+        undecided = not fork.waiting.idle or cycle.delays_others(entry)
+        return _Rehearsal((), fork.waiting.limit_of(entry), behind, preview, undecided)
 
     def _makers(self, preview: Preview) -> list[RoomMaker]:
         with self._controller.lock:
@@ -484,7 +550,7 @@ class DryRuns:
         """Return the entry of a job that is submitted now. The caller holds the lock of the control-plane state."""
         live = self._controller.live
         next_ns = live.clock.now_ns() + 1
-        return live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user))
+        return live.entry(JobRecord("", spec, JobState.QUEUED, next_ns, next_ns, user), self._controller.names)
 
     def _explained(self, job: JobRecord, *, with_remedies: bool = False, listed: bool = False) -> _Known | None:
         """Explain a waiting job on the current fleet; None while its gateway is missing.

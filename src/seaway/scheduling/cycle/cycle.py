@@ -8,6 +8,7 @@ resized.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -134,6 +135,7 @@ class Cycle:
         self._state = state
         self._policies = policies
         self._watch = watch
+        self._rehearses = False
         self._refused = Refused(state)
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
@@ -142,6 +144,19 @@ class Cycle:
         self.decided = 0
         self._planned: Mapping[str, int | None] = {}
         self._longest = 1  # run that is worth a try, since the jobs behind one that does not fit are put back
+
+    def fork(self, state: State, policies: Policies) -> Cycle:
+        """Return the same cycle in a copy of the state. Nothing that it decides is done, so plugins keep nothing."""
+        twin = copy(self)
+        twin._unshare(state, policies)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, state: State, policies: Policies) -> None:
+        self._state, self._policies, self._watch, self._rehearses = state, policies, watch_nothing, True
+        self._refused, self._model_shares = Refused(state), self._model_shares.fork(state)
+        self.reservations = self.reservations.fork(state, self._model_shares, policies.profile)
+        self.preemptor = self.preemptor.fork(state, self.reservations, policies.profile)
+        self.deferral = self.deferral.fork(state.clock.monotonic_ns)
 
     def begin(self) -> None:
         """Begin a cycle: follow what has changed since the last one.
@@ -295,7 +310,8 @@ class Cycle:
         with self.reservations.seen_by(first):
             notes = self._watch(run)
             winners = [at for at, entry in enumerate(run) if self._wins(entry)]
-            plan = decide(snapshot, queue, profile, overdue=self.deferral.overdue(run).union(winners))
+            overdue = self.deferral.overdue(run).union(winners)
+            plan = decide(snapshot, queue, profile, overdue=overdue, dry_run=self._rehearses)
             allocated, placed_jobs = list(allocations_of(plan)), plan.jobs_placed
             noted = notes(plan, allocated)
         fits = [
@@ -314,7 +330,7 @@ class Cycle:
         for at, within in self._within_limits(run, places):
             rows = np.flatnonzero(tried.allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
             tried.allocated[at].release(self._state.fleet.snapshot, rows)
-            unreserve(tried.profile, self._state.fleet.snapshot, run[at].job, places[at][within:])
+            self._unreserve(tried.profile, run[at], places[at][within:])
             places[at] = places[at][:within]
         return places
 
@@ -324,7 +340,11 @@ class Cycle:
         for at in range(len(run) - 1, -1, -1):
             if at >= end or not tried.fits[at]:
                 tried.allocated[at].release(snapshot)
-                unreserve(tried.profile, snapshot, run[at].job, _placements(tried.plan, at))
+                self._unreserve(tried.profile, run[at], _placements(tried.plan, at))
+
+    def _unreserve(self, profile: Profile, entry: Entry, placements: Iterable[Placement]) -> None:
+        if not self._rehearses:
+            unreserve(profile, self._state.fleet.snapshot, entry.job, placements)
 
     def _left_to_others(self, run: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
         """Return the models that each job of a run leaves to others; put back one that has to wait for them."""
@@ -452,7 +472,8 @@ class Cycle:
 
     def preview(self, entry: Entry) -> Preview | None:
         """Return the place that a job would get from running ones now; None if none may make room."""
-        return self.preemptor.preview(entry) if self._may_displace(entry) else None
+        asks = self.preemptor.asks(entry.id) or self._may_displace(entry)
+        return self.preemptor.preview(entry) if asks else None
 
     def _within_limits(
         self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]]
@@ -495,7 +516,7 @@ class Cycle:
         snapshot = self._state.fleet.snapshot
         self._state.withdraw((start.entry.id, start.attempt.number))
         start.booking.release(snapshot)
-        unreserve(start.profile, snapshot, start.entry.job, start.attempt.placements)
+        self._unreserve(start.profile, start.entry, start.attempt.placements)
         self._state.fleet.version += 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 
 from seaway.scheduling.cycle.jobs import Entry, Kind
 
@@ -35,6 +36,17 @@ class Deferral:
         self._since_ns: dict[str, int] = {}
         self._overdue: defaultdict[Kind, set[str]] = defaultdict(set)
         self._again_ns: int | None = None
+
+    def fork(self, now_ns: Callable[[], int]) -> Deferral:
+        """Return the same deferrals on another clock."""
+        twin = copy(self)
+        twin._unshare(now_ns)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._why, self._since_ns = self._why.copy(), self._since_ns.copy()
+        self._overdue = defaultdict(set, {kind: jobs.copy() for kind, jobs in self._overdue.items()})
 
     def overdue(self, batch: Sequence[Entry]) -> frozenset[int]:
         """Return the indices of the jobs of a batch that must not be deferred further."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 
@@ -198,11 +199,29 @@ class Preemptor:
         self.displaced: Counter[tuple[str, str]] = Counter()
         self.foreseen: dict[str, Foreseen] = {}
 
+    def fork(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> Preemptor:
+        """Return the same claims in a copy of the state."""
+        twin = copy(self)
+        twin._unshare(state, reservations, profile)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
+        self._state, self._reservations, self._profile = state, reservations, profile
+        self._requests, self._infeasible, self._later = self._requests.copy(), self._infeasible.copy(), {**self._later}
+        self._claims, self._shrunk, self._lost = self._claims.copy(), self._shrunk.copy(), self._lost.copy()
+        self._taken = defaultdict(set, {job_id: taken.copy() for job_id, taken in self._taken.items()})
+        self._aside, self._basis, self._running = None, None, {}  # candidates change with each search
+        self.displaced, self.foreseen = self.displaced.copy(), self.foreseen.copy()
+
     def ask(self, entries: Iterable[Entry]) -> None:
         """Record jobs that do not fit now, or have no room under a limit."""
         for entry in entries:
             if self._may_ask(entry):
                 self._requests[entry.id] = entry
+
+    def asks(self, job_id: str) -> bool:
+        """Report whether a job waits for the search for jobs that make room."""
+        return job_id in self._requests
 
     def set_aside(self) -> list[Entry]:
         """Return some jobs that are set aside and may displace others now: at once after a change of rules, or limits.

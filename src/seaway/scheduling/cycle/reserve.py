@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -78,6 +79,21 @@ class Reservations:
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
         self._paused: dict[Kind, int] = {}
         self._behind = set[str]()  # pools with a job that is behind another, and so are those that come later
+
+    def fork(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> Reservations:
+        """Return the same reservations in a copy of the state."""
+        twin = copy(self)
+        twin._unshare(state, model_shares, profile)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> None:
+        self._snapshot = state.fleet.snapshot if self.current() else None
+        self._state, self._model_shares, self._profile = state, model_shares, profile
+        self._infeasible, self._paused, self._behind = self._infeasible.copy(), self._paused.copy(), set()
+        self._made = {
+            key: replace(each, booking=each.booking.copy()) if each.booking else each
+            for key, each in self._made.items()
+        }
 
     def made(self) -> Collection[Reservation]:
         """Return all reservations."""
@@ -230,17 +246,17 @@ class Reservations:
                 return False
         return True
 
-    def lift_from(self, copy: Snapshot) -> None:
+    def lift_from(self, twin: Snapshot) -> None:
         """Release all reservations on a copy of the live snapshot, so that only running jobs have allocations."""
         for reservation in self._made.values():
             if reservation.booking and self.current():
-                reservation.booking.copy().release(copy)
+                reservation.booking.copy().release(twin)
 
-    def release_own(self, entry: Entry, copy: Snapshot) -> None:
+    def release_own(self, entry: Entry, twin: Snapshot) -> None:
         """Release the reservation of a job, if it has one, on a copy of the live snapshot."""
         own = self._made.get(self.own(entry))
         if own and own.booking and self.current():
-            own.booking.copy().release(copy)
+            own.booking.copy().release(twin)
 
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
@@ -306,8 +322,7 @@ class Reservations:
 
     def make(self, entry: Entry) -> None:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""
-        copy = self._state.fleet.snapshot.copy()
-        placements, starts_ns = self._project(copy, entry)
+        placements, starts_ns = self._project(self._state.fleet.snapshot.copy(), entry)
         if not placements:
             self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
             return
@@ -331,7 +346,7 @@ class Reservations:
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
-    def _project(self, copy: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
+    def _project(self, snapshot: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
         """End running jobs on a copy until the job fits."""
         live = self._state
         found = (
@@ -340,7 +355,7 @@ class Reservations:
         )
         ends = [(ends_ns, booking) for ends_ns, booking in found if booking]
         job = self._state.allowed(entry, self._model_shares.models_for_others(entry))
-        return earliest_place(copy, job, self._profile(entry.queue), ends)
+        return earliest_place(snapshot, job, self._profile(entry.queue), ends)
 
     def ends(self) -> list[tuple[int, Key]]:
         """Return attempts with their expected end, soonest first; unknown ends last, oldest first.
@@ -375,7 +390,7 @@ class Reservations:
 
 
 def earliest_place(
-    copy: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
+    snapshot: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
 ) -> tuple[tuple[Placement, ...], int | None]:
     """End running jobs on a copy of the fleet until a job fits.
 
@@ -392,31 +407,31 @@ def earliest_place(
     tuple
         The place of the job, empty if it fits nowhere, and the end of the last job that has to end; None if unknown.
     """
-    queue = JobQueue(copy, [job])
+    queue = JobQueue(snapshot, [job])
     running, rows = join(allocation for _, allocation in ends)
 
     def part(first: int, end: int) -> Allocation:
         return Allocation(running.decisions[rows[first] : rows[end]].copy(), running.slices)
 
     def place() -> tuple[Placement, ...]:
-        plan = decide(copy, queue, profile, overdue={0}, dry_run=True)
+        plan = decide(snapshot, queue, profile, overdue={0}, dry_run=True)
         placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
-        copy.release(plan.decisions, plan.slices, plan.rows_of(0))
+        snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
         return placements
 
     before, ended = 0, 0
     found: tuple[Placement, ...] = ()
     while not found and ended < len(ends):
         before, ended = ended, min(2 * ended + 1, len(ends))
-        part(before, ended).release(copy)
+        part(before, ended).release(snapshot)
         found = place()
     while found and ends[before][0] < ends[ended - 1][0]:
         middle = (before + ended) // 2
-        part(middle, ended).restore(copy)
+        part(middle, ended).restore(snapshot)
         if earlier := place():
             found, ended = earlier, middle
         else:
-            part(middle, ended).release(copy)
+            part(middle, ended).release(snapshot)
             before = middle
     latest_ns = ends[ended - 1][0] if found else NEVER_NS
     return found, None if latest_ns >= NEVER_NS else latest_ns

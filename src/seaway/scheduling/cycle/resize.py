@@ -71,7 +71,7 @@ class Resize:
 
 
 class Sizes(Protocol):
-    """What is known of running jobs that change their size."""
+    """Requests and completed replicas of running jobs."""
 
     def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
         """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
@@ -86,7 +86,7 @@ class Resizer:
     Parameters
     ----------
     sizes
-        What is known of these jobs.
+        Requests and completed replicas of these jobs.
     profile
         Returns the profile of the policy of a queue.
     unready

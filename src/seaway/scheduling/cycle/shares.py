@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import partial
 
 from seaway.scheduling.cycle.jobs import Entry, Kind
@@ -40,6 +41,16 @@ class ModelShares:
         self._left: dict[str, None] = {}  # queues with jobs that wait for the second pass
         self._second = False
         self._before: Callable[[], None] | None = None  # undoes the last `take`
+
+    def fork(self, state: State) -> ModelShares:
+        """Return the same division in a copy of the state. It is computed again."""
+        twin = copy(self)
+        twin._unshare(state)  # noqa: SLF001  # of this class
+        return twin
+
+    def _unshare(self, state: State) -> None:
+        self._state, self._pools, self._version, self._before = state, {}, -1, None
+        self._left = self._left.copy()
 
     def renew(self) -> None:
         """Divide the GPUs that are free now, by entitlements that are computed again if it is due."""

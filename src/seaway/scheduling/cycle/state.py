@@ -1,4 +1,4 @@
-"""What the scheduling cycle decides about: waiting and running jobs, queues, and the fleet with what they hold."""
+"""State of the scheduling cycle: waiting and running jobs, queues, and the fleet with their allocations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Fleet(Protocol):
 
 
 class AdvanceRules(Protocol):
-    """What waiting jobs must leave free for advance reservations."""
+    """Rules of advance reservations: capacity that waiting jobs leave free."""
 
     def narrow(self, job: Job, spec: JobSpec) -> Job:
         """Return a job that avoids the capacity that is reserved for others."""
