@@ -176,6 +176,8 @@ class _Rehearsal(NamedTuple):
 
     Attributes
     ----------
+    snapshot
+        Copy of the fleet.
     placements
         Places of a job that starts.
     hit
@@ -188,7 +190,8 @@ class _Rehearsal(NamedTuple):
         Whether it has still to be decided: the plan of its queue lacks it, or many jobs are before it.
     """
 
-    placements: tuple[Placement, ...]
+    snapshot: Snapshot
+    placements: tuple[Placement, ...] = ()
     hit: LimitHit | None = None
     behind: bool = False
     preview: Preview | None = None
@@ -258,7 +261,7 @@ class DryRuns:
             explanation = explain(
                 snapshot, usable.job, profile, most=MAX_COMPARED, limitations=usable.limitations, closed=self._closed()
             )
-            placements, hit, behind, preview, undecided = tried
+            twin, placements, hit, behind, preview, undecided = tried
             because = why_chosen(snapshot, usable.job, profile, placements, explanation.candidates)
             explanation = replace(explanation, candidates=_shown(explanation.candidates, placements))
             if preview:
@@ -267,8 +270,7 @@ class DryRuns:
                 found = self._remedies(usable, spec, user, job, profile)
                 explanation = replace(explanation, remedies=found)
             prices = [
-                microprice(snapshot, job, each.cluster, snapshot.node_index[each.cluster, each.node])
-                for each in placements
+                microprice(twin, job, each.cluster, twin.node_index[each.cluster, each.node]) for each in placements
             ]
             priced = [each for each in prices if each is not None]
             price = sum(priced) if priced and len(priced) == len(prices) else None
@@ -314,13 +316,13 @@ class DryRuns:
         cycle.begin()
         for _ in range(MAX_ROUNDS):
             if start := next((each for each in cycle.next() if each.entry.id == entry.id), None):
-                return _Rehearsal(start.attempt.placements)
+                return _Rehearsal(fork.fleet.snapshot, start.attempt.placements)
             if fork.waiting.idle:
                 break
         behind = fork.waiting.is_behind(entry)
         preview = None if behind else cycle.preview(entry)
         undecided = not fork.waiting.idle or cycle.delays_others(entry)
-        return _Rehearsal((), fork.waiting.limit_of(entry), behind, preview, undecided)
+        return _Rehearsal(fork.fleet.snapshot, (), fork.waiting.limit_of(entry), behind, preview, undecided)
 
     def _makers(self, preview: Preview) -> list[RoomMaker]:
         with self._controller.lock:

@@ -472,8 +472,8 @@ class Cycle:
 
     def preview(self, entry: Entry) -> Preview | None:
         """Return the place that a job would get from running ones now; None if none may make room."""
-        asks = self.preemptor.asks(entry.id) or self._may_displace(entry)
-        return self.preemptor.preview(entry) if asks else None
+        may = self.preemptor.is_requested(entry.id) or self._may_displace(entry)
+        return self.preemptor.preview(entry) if may else None
 
     def _within_limits(
         self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]]

@@ -206,11 +206,14 @@ class Preemptor:
         return twin
 
     def _unshare(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
+        known = self._basis == (self._state.tree.version, self._state.fleet.snapshot)
+        self._basis = (state.tree.version, state.fleet.snapshot) if known else None
+        self._running = self._running.copy() if known else {}  # with the same candidates, of which only `lost` changes
         self._state, self._reservations, self._profile = state, reservations, profile
         self._requests, self._infeasible, self._later = self._requests.copy(), self._infeasible.copy(), {**self._later}
         self._claims, self._shrunk, self._lost = self._claims.copy(), self._shrunk.copy(), self._lost.copy()
         self._taken = defaultdict(set, {job_id: taken.copy() for job_id, taken in self._taken.items()})
-        self._aside, self._basis, self._running = None, None, {}  # candidates change with each search
+        self._aside = None
         self.displaced, self.foreseen = self.displaced.copy(), self.foreseen.copy()
 
     def ask(self, entries: Iterable[Entry]) -> None:
@@ -219,7 +222,7 @@ class Preemptor:
             if self._may_ask(entry):
                 self._requests[entry.id] = entry
 
-    def asks(self, job_id: str) -> bool:
+    def is_requested(self, job_id: str) -> bool:
         """Report whether a job waits for the search for jobs that make room."""
         return job_id in self._requests
 

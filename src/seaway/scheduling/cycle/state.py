@@ -48,7 +48,7 @@ class Settings(Protocol):
 
     @property
     def reservations(self) -> bool:
-        """Whether places are reserved for the first jobs of queues."""
+        """True if the first jobs of queues get reservations."""
 
     @property
     def reservation_timeout_s(self) -> float:
