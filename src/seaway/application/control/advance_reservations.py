@@ -9,7 +9,7 @@ reservation begins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
@@ -85,12 +85,13 @@ class Closed:
     Attributes
     ----------
     devices
-        UUIDs of the GPUs of each reservation.
+        Returns the UUIDs of the GPUs of a reservation.
     now_ns
         The time, nanoseconds since 1970.
     """
 
-    devices: Mapping[AdvanceReservation, frozenset[str]]
+    reservations: Collection[AdvanceReservation]
+    devices: Callable[[AdvanceReservation], frozenset[str]]
     now_ns: int
 
     def narrow(self, job: Job, spec: JobSpec) -> Job:
@@ -98,13 +99,13 @@ class Closed:
         closed = list(self.closed_to(spec))
         if not closed:
             return job
-        devices = frozenset().union(*(self.devices[each] for each in closed if each.gpus))
+        devices = frozenset().union(*(self.devices(each) for each in closed if each.gpus))
         places = frozenset().union(*(each.places for each in closed))
         return replace(job, demand=Refusals(0, devices, places).retained(job.demand))
 
     def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
         """Yield the reservations whose capacity a job that starts now must not use."""
-        for each in self.devices:
+        for each in self.reservations:
             in_time = spec.time_limit_s is not None and self.now_ns + spec.time_limit_s * NS_PER_S <= each.starts_ns
             if not (in_time or self.now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
                 yield each
@@ -129,17 +130,23 @@ class AdvanceReservations:
         self._chosen: dict[AdvanceReservation, frozenset[str]] = {}
         self._checked_ns = -CHECK_NS
 
-    def closed(self) -> Closed:
-        """Return what is reserved now."""
-        return Closed({each: self.devices(each) for each in self._names.reservations.values()}, self._clock.now_ns())
+    def fork(self) -> Closed:
+        """Return what is reserved now, whatever changes later."""
+        known = [*self._names.reservations.values()]
+        return Closed(
+            known, {each: self.devices(each) for each in known if each.gpus}.__getitem__, self._clock.now_ns()
+        )
 
     def narrow(self, job: Job, spec: JobSpec) -> Job:
         """Return a job that avoids the capacity that is reserved for others."""
-        return self.closed().narrow(job, spec) if self._names.reservations else job
+        return self._now().narrow(job, spec) if self._names.reservations else job
 
     def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
         """Yield the reservations whose capacity a job that starts now must not use."""
-        return self.closed().closed_to(spec)
+        return self._now().closed_to(spec)
+
+    def _now(self) -> Closed:
+        return Closed(self._names.reservations.values(), self.devices, self._clock.now_ns())
 
     def devices(self, reservation: AdvanceReservation) -> frozenset[str]:
         """Return the UUIDs of the GPUs of a reservation."""

@@ -52,8 +52,6 @@ from seaway.scheduling.queueing.tree import QueueTree
 
 log = logging.getLogger(__name__)
 
-NS_PER_S = 1_000_000_000
-
 MIX = 1000
 """Number of past jobs from which policies learn."""
 
@@ -656,7 +654,7 @@ class ControlState(State):
 
     def fork(self) -> Fork:
         """Return a copy for decisions that are not done. The caller holds the lock."""
-        return Fork(self, self.fleet.fork(), self.advance.closed(), self.pending_commands)
+        return Fork(self, self.fleet.fork(), self.advance.fork(), self.pending_commands)
 
     def entry(self, job: JobRecord, names: Names | None = None) -> Entry:
         """Create the queue entry of a job. Without its queue or pool, no cluster is allowed.
