@@ -32,6 +32,7 @@ from seaway.scheduling.cycle.displace import in_clusters, spare_replicas
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.explain import Keeper
 from seaway.scheduling.queueing.backfill import NEVER_S
+from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.scheduling.queueing.preemption import Candidate
@@ -98,12 +99,8 @@ class Entries:
 
     def of(self, record: JobRecord, past: PastRuns | None = None) -> Entry:
         """Return the entry of a job."""
-        spec = record.spec
-        queue = self.names.queues.get(spec.queue) or Queue(spec.queue)
-        refusals = self.refusals.get(record.id, NEVER_REFUSED)
-        user = record.submitted_by if self.tree.limits_users(spec.queue, spec.tenant) else ""
-        clusters = self.names.clusters_of(spec.queue)
-        return pending.entry(record, queue, clusters, self.state.discipline, refusals, apart=user, past=past)
+        rules, apart = self._rules(record.id, record.spec.queue, record.spec.tenant, record.submitted_by)
+        return pending.entry(record, *rules, apart=apart, past=past)
 
     def moved(self, record: JobRecord, past: PastRuns | None, changes: QueueChanges) -> Entry:
         """Return the entry of a job in the queue in which it would be."""
@@ -116,11 +113,16 @@ class Entries:
         same = changed.isdisjoint(entry.lane) and changes.queue_of(*entry.lane) == entry.queue
         if same:
             return entry
-        queue = self.names.queues.get(name := changes.queue_of(*entry.lane)) or Queue(name)
-        refusals = self.refusals.get(entry.id, NEVER_REFUSED)
-        apart = entry.user if self.tree.limits_users(name, entry.tenant) else ""
-        clusters = self.names.clusters_of(name)
-        return pending.in_queue(entry, queue, clusters, self.state.discipline, refusals, apart=apart)
+        rules, apart = self._rules(entry.id, changes.queue_of(*entry.lane), entry.tenant, entry.user)
+        return pending.in_queue(entry, *rules, apart=apart)
+
+    def _rules(
+        self, job_id: str, queue: str, tenant: str, user: str
+    ) -> tuple[tuple[Queue, frozenset[str], QueueDiscipline, Refusals], str]:
+        """Return the arguments of `pending.entry` for a job in a queue, and its user if users have limits there."""
+        known, refusals = self.names.queues.get(queue) or Queue(queue), self.refusals.get(job_id, NEVER_REFUSED)
+        apart = user if self.tree.limits_users(queue, tenant) else ""
+        return (known, self.names.clusters_of(queue), self.state.discipline, refusals), apart
 
     def asked(self, at: int, spec: JobSpec) -> Entry:
         """Return the entry of a job of the question."""
