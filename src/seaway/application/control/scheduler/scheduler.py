@@ -31,7 +31,6 @@ from seaway.learning.policies.monitor import Limits, NullWatch
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.binding import bind, post_bind
 from seaway.scheduling.cycle.cycle import Cycle, Notes, Start
-from seaway.scheduling.cycle.displace import Preview
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.data_locality import data_text
@@ -239,10 +238,6 @@ class Scheduler:
     def delays_others(self, entry: Entry) -> bool:
         """Report whether the start of a job could delay the planned start of an earlier job of its queue."""
         return self.cycle.delays_others(entry)
-
-    def preview(self, entry: Entry) -> Preview | None:
-        """Return the place that a job would get from running ones now; None if none may make room."""
-        return self.cycle.preview(entry)
 
     def _watch(self, run: Sequence[Entry]) -> Notes:
         """Compare the decisions about a run of jobs with those of its challenger, and record their scores."""
