@@ -306,6 +306,7 @@ class DryRuns:
     def _rehearse(self, spec: JobSpec, user: str) -> _Rehearsal:
         """Submit a job to a copy of the control loop, and run its next cycle there."""
         with self._controller.lock:
+            self._controller.require_read()
             entry = self._submitted_now(spec, user)
             live, names = self._controller.live, self._controller.names
             fork = live.fork()
