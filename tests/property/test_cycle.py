@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from seaway.application.views import DryRun
+from seaway.application.whatif import whatif
 from seaway.application.whatif.dry_run import DryRuns
+from seaway.application.whatif.question import Question
+from seaway.application.whatif.queues import QueueChanges
+from seaway.application.whatif.trial import ASKED, Trial
+from seaway.application.whatif.whatif import WhatIf
+from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill
 from seaway.scheduling.cycle.displace import Claim
 from tools.draw_histories import history
@@ -93,3 +99,77 @@ def test_a_dry_run_says_what_the_submit_then_does(seed: int) -> None:
     comparing.run()
     assert comparing.results["starts"]
     assert comparing.results["waits"]
+
+
+class _Asking(Recorder):
+    """Asks a what-if question before jobs are submitted, a limit changes or a node is drained, and compares."""
+
+    def __init__(self, given: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(given)
+        self.what_if = WhatIf(self.plane.controller, self.plane.admission, self.plane.store)
+        self.results = Counter[str]()
+        self.trials: list[Trial] = []
+
+        def noted(*given: Any) -> Trial:  # noqa: ANN401  # forwarded
+            self.trials.append(Trial(*given))
+            return self.trials[-1]
+
+        monkeypatch.setattr(whatif, "Trial", noted)
+
+    def _applied(self, event: Json) -> None:
+        question, first = self._question(event), len(self.ids)
+        try:
+            answer = self.what_if.ask(question) if question else None
+        except RejectedError:
+            answer = None  # a submit of it is rejected, too
+        super()._applied(event)
+        self.plane.settle()
+        if answer is None:
+            return
+        trial, live = self.trials[-1], self.plane.controller.live
+        names = {f"{ASKED}{at}": job_id for at, job_id in enumerate(self.ids[first:])}
+        said = {names.get(job_id, job_id): _places(trial.placements(job_id)) for job_id in trial.fork.jobs}
+        now = {job_id: self._now(job_id) for job_id in said}
+        assert said == now, f"at {event['at_s']} s: {event}"
+        assert len(live.waiting) == answer.after.waiting - trial.later
+        for name in ("started", "moved", "stopped", "shrunk", "grown"):
+            self.results[name] += len(getattr(answer, name))
+
+    def _question(self, event: Json) -> Question | None:
+        if "submit" in event and not any("array" in each for each in event["submit"]):
+            named = (spec_of("work", each) for each in event["submit"])
+            return Question(jobs=tuple(map(self.plane.admission.with_template_traits, named)))
+        if "limit" in event:
+            limit = {**self.queues[event["limit"]].limit, "gpus": event["gpus"]}
+            fields = {"limit": {name: amount for name, amount in limit.items() if amount}}
+            return Question(changes=QueueChanges(queues=((event["limit"], fields),)))
+        if event.get("drain") and event["node"]:
+            place = event["cordon"], event["node"]
+            cordons = self.plane.controller.live.fleet.cordons()
+            if all((each.cluster, each.node) != place for each in cordons):
+                return Question(drain=("/".join(place),))
+        return None
+
+    def _now(self, job_id: str) -> list[tuple[Any, ...]]:
+        live = self.plane.controller.live
+        job, attempt = live.jobs.get(job_id), live.latest(job_id)
+        if job is None or attempt is None or not job.state.placed:
+            return []
+        return _places(attempt.remaining)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_what_if_answer_is_what_the_control_loop_does_after_the_change(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All jobs are where it says, with victims, shrunk and grown jobs. Victims are gone at once on these clusters."""
+    drawn = history(seed)
+    for event in drawn["events"]:
+        event.pop("asked", None)
+    for queue in drawn["queues"]:
+        if queue.get("backfill") == Backfill.CONSERVATIVE.value:  # see docs/limits.md
+            queue["backfill"] = Backfill.EASY.value
+    asking = _Asking(drawn, monkeypatch)
+    asking.run()
+    assert asking.results["started"]
+    assert asking.results["stopped"] + asking.results["moved"] + asking.results["shrunk"]

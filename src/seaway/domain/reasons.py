@@ -500,7 +500,6 @@ TEXTS: Mapping[str, str] = {
     "count_of_clusters": "{count:cluster}",
     "free_is_reserved": "the free resources are reserved for the first job of a queue",
     "capacity_is": "capacity is {what}",
-    "overtakes": "an earlier job of its queue does not fit, and the queue has no backfill",
     "displaced": "displaced by {winner}",
     "shrinks_off": "shrinks off {places}",
     "consequences": (
@@ -508,8 +507,10 @@ TEXTS: Mapping[str, str] = {
         " wait"
     ),
     "would_shrink": "{count:elastic job} would shrink",
+    "would_grow": "{count:elastic job} would grow",
     "starts_change": "{earlier:waiting task} would start earlier than expected now, {later} later",
     "shrinks_by": "shrinks by {count:replica} for {winner}",
+    "grows_by": "grows by {count:replica}",
     "named_job": "job {job!r} of queue {queue!r}",
     "and_more": "{what} and {count} more",
     # Changes of the fleet, its queues and its network.

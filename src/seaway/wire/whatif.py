@@ -11,9 +11,10 @@ from pydantic import BeforeValidator, Field
 
 from seaway.application.moves import MAX_MOVES, JobMove
 from seaway.application.whatif.clusters import ClusterSums
-from seaway.application.whatif.question import Consequences, Move, NewNodes, Question, Sums
+from seaway.application.whatif.question import Consequences, Move, Question, Sums
 from seaway.application.whatif.queues import MovedJobs, QueueChanges, errors_at
 from seaway.application.whatif.trace import TraceChanges, TraceJob
+from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.waits import Shift, WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
 from seaway.domain.reasons import Reason, time_text
@@ -418,6 +419,8 @@ class WhatIfOut(Shown):
     """Running jobs that would have to wait."""
     shrunk: list[MoveOut] = Field(default_factory=list)
     """Elastic jobs that would continue with fewer replicas."""
+    grown: list[MoveOut] = Field(default_factory=list)
+    """Elastic jobs that would get more replicas."""
     waiting: list[MoveOut]
     """Waiting or submitted jobs that would wait."""
     moves: list[JobMoveOut] | None = None
@@ -445,6 +448,7 @@ def consequences_fields(answer: Consequences) -> dict[str, Any]:
         "started": [_move(each) for each in answer.started],
         "stopped": [_move(each) for each in answer.stopped],
         "shrunk": [_move(each) for each in answer.shrunk],
+        "grown": [_move(each) for each in answer.grown],
         "waiting": [_move(each) for each in answer.waiting],
         "moves": None if answer.moves is None else [_job_move(each) for each in answer.moves],
         "waits": _waits(answer.waits),

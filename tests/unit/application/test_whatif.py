@@ -8,7 +8,8 @@ from seaway.application.changes import Change
 from seaway.application.whatif import dry_run
 from seaway.application.whatif.dry_run import free_slices
 from seaway.application.whatif.limitations import RESERVED
-from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.whatif.question import Question
+from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.job_spec import NO_CLUSTER, Checkpoint, Standby, StandbyMode
@@ -355,7 +356,7 @@ def test_no_job_starts_that_would_delay_the_first_of_its_queue() -> None:
 
 @pytest.mark.parametrize(("backfill", "started"), [(Backfill.GREEDY, ["l"]), (Backfill.EASY, []), (Backfill.NONE, [])])
 def test_queues_without_reservations_start_what_fits(backfill: Backfill, started: list[str]) -> None:
-    """With greedy backfill a later job starts, as in the queue; jobs of other queues do so only beside reservations."""
+    """With greedy backfill a later job starts, as in the queue. So does one of another queue whose turn it is."""
     made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
     made.plane.operations.put_queue(Queue("default", backfill=backfill), "ada")
     made.plane.operations.put_queue(Queue("other"), "ada")
@@ -363,8 +364,11 @@ def test_queues_without_reservations_start_what_fits(backfill: Backfill, started
     made.submit(gpus=3, expected_duration_s=10)
     answer = what_if(made).ask(Question(jobs=(spec(name="l", expected_duration_s=500),)))
     assert [each.job for each in answer.started] == started
-    answer = what_if(made).ask(Question(jobs=(spec(name="o", queue="other", expected_duration_s=500),)))
-    assert [each.job for each in answer.started] == (["o"] if backfill is Backfill.GREEDY else [])
+    other = spec(name="o", queue="other", expected_duration_s=500)
+    assert [each.job for each in what_if(made).ask(Question(jobs=(other,))).started] == ["o"]
+    made.plane.submit(other)
+    made.plane.run(3)
+    assert "o" in {each.spec.name for each in made.plane.controller.live.attempts.values()}
 
 
 def test_it_is_reported_why_a_job_that_is_asked_about_would_wait() -> None:

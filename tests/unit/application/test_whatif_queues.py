@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control.scheduler.waiting_reasons import DELAYS
-from seaway.application.whatif.place import OVERTAKES
-from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS
+from seaway.application.whatif.question import Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
+from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.waits import WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim
@@ -227,7 +227,7 @@ def test_fewer_nodes_delay_and_more_nodes_advance_starts() -> None:
     assert {each.after_ns for each in waits.later_jobs} == {None}, "gangs of four GPUs have no place any more"
     nodes = (NewNodes("alpha", "node-0", 1), NewNodes("alpha", "node-0", 1), NewNodes("beta", "node-0", 2))
     waits = what_if(made).ask(Question(add_nodes=nodes)).waits
-    assert (waits.earlier, waits.later) == (5, 0), "all but the first one, which has a reservation"
+    assert (waits.earlier, waits.later) == (6, 0), "also the first one, which has a reservation"
 
 
 def test_conservative_backfill_delays_no_earlier_job() -> None:
@@ -303,7 +303,7 @@ def test_a_job_does_not_overtake_where_its_queue_has_no_backfill() -> None:
         fields = {"order": Order.FIFO, "backfill": backfill}
         answer = what_if(made).ask(Question(changes=QueueChanges(queues=(("q", fields),)), jobs=jobs))
         assert [each.job for each in answer.started] == started
-        assert (answer.waiting[-1].why == OVERTAKES) == (backfill is Backfill.NONE)
+        assert (answer.waiting[-1].why == BEHIND) == (backfill is Backfill.NONE)
 
 
 def test_jobs_are_paired_with_their_places_whatever_order_a_plugin_has() -> None:

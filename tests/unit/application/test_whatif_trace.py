@@ -8,9 +8,10 @@ import pytest
 
 from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
-from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.whatif.question import Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob, past_jobs
+from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Elastic, Order, Queue

@@ -187,7 +187,7 @@ def test_amounts_that_cannot_be_sent_as_numbers_are_sent_as_they_were_written(te
             "en",
             1,
             2,
-            "would have to wait, 2 elastic jobs would shrink, 3 waiting tasks would start earlier",
+            "2 elastic jobs would shrink, 1 elastic job would grow, 3 waiting tasks would start earlier",
             "a/2 is drained",
         ),
         ("zh", 2, 1, "2 个任务将迁移", "a/2 正在排空"),
@@ -203,7 +203,9 @@ def test_the_answer_is_a_sentence_in_the_language_of_the_page(
     every = WaitChange("", 0, Waits(waiting=3), Waits(waiting=4, unknown=2, mean_all_s=60.0))
     waits = WaitChanges(3600, (), (), every, 3 * (shrunk > 1), 0, (), (), {})
     sides = ClusterChange("a", none, none)
-    given = consequences_fields(consequences([one] * moved, [one] * shrunk, (fleet, fleet), (sides,), waits))
+    grows = Move("g", "g", ("a/1",), ("a/1", "a/2"), Reason("grows_by", count=1))
+    resized = [*([one] * shrunk), *([grows] * moved)]
+    given = consequences_fields(consequences([one] * moved, resized, (fleet, fleet), (sides,), waits))
     variables = variables_of(WhatIfOut.model_validate(given), words_of(language))
     shown = written("whatif", words_of(language), **variables)
     assert said in shown
@@ -211,6 +213,7 @@ def test_the_answer_is_a_sentence_in_the_language_of_the_page(
     assert [(each["kind"], each["count"]) for each in variables["moves"]] == [
         *([("moves", moved)] if moved else []),
         *([("shrinks", shrunk)] if shrunk else []),
+        *([("grows", moved)] if moved else []),
     ], "tasks of an array are one row"
     mean = next(each for each in variables["tiles"] if "0 → 2" in each["note"])
     assert (mean["before"], mean["after"][:2]) == ("–", "≥ "), "without a known start, the mean is a lower bound"

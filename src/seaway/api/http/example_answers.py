@@ -503,6 +503,7 @@ ANSWERS: dict[str, Any] = {
         "started": [],
         "stopped": [],
         "shrunk": [],
+        "grown": [],
         "waiting": [],
         "waits": {
             "window": "1h",

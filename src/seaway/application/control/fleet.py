@@ -52,11 +52,32 @@ class FleetCopy:
     held: Mapping[Key, tuple[Attempt, Job, Allocation]]
     names: frozenset[str]
     awaits: bool
+    _own: dict[Key, Allocation | None] = field(default_factory=dict)  # of attempts that changed in the copy
 
     def booking(self, key: Key) -> Allocation | None:
         """Return the allocation of an attempt."""
+        if key in self._own:
+            return self._own[key]
         held = self.held.get(key)
         return held[2] if held else None
+
+    def hold(self, key: Key, booking: Allocation) -> None:
+        """Note the allocation of an attempt that starts."""
+        self._own[key] = booking
+
+    def resize(self, attempt: Attempt, booking: Allocation | None = None) -> None:
+        """Set the allocation of an attempt with other replicas than before; `booking` of new ones is released."""
+        key, job = (attempt.job_id, attempt.number), attempt.spec.job(attempt.job_id)
+        for each in filter(None, (self.booking(key), booking)):
+            each.copy().release(self.snapshot)
+        self._own[key] = allocate(self.snapshot, job, attempt.placements)
+
+    def give_back(self, key: Key) -> None:
+        """Release what an attempt holds."""
+        if booking := self.booking(key):
+            booking.copy().release(self.snapshot)  # others share it
+        self._own[key] = None
+        self.version += 1
 
     def up(self) -> frozenset[str]:
         """Return the names of the clusters that answer."""

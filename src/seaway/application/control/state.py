@@ -319,7 +319,7 @@ class ControlState(State):
             self.awaiting_victims.discard(job.id)
         if before and job.state is JobState.COMPLETED is not before.state:
             self._learn(job)
-        self._note_size(job.id)
+        self.note_size(job.id)
         self._pause(job)
         if job.state is JobState.PENDING and (before is None or before.state is JobState.HELD):
             self.recent.append(job.spec.job(job.id))
@@ -365,7 +365,7 @@ class ControlState(State):
             self.count(attempt)
         elif before and before.placements is not attempt.placements and before.placements != attempt.placements:
             self._resize(key, before, attempt)
-        self._note_size(attempt.job_id)
+        self.note_size(attempt.job_id)
         self.elastic_work.note(key, attempt, self.began_ns.get(key))
         self._note_start(key, attempt, fresh=fresh)
         if attempt.state is AttemptState.ENDING:
@@ -409,20 +409,6 @@ class ControlState(State):
             self.scaled[job.id] = None
         else:
             self.scaled.pop(job.id, None)
-
-    def _note_size(self, job_id: str) -> None:
-        """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare."""
-        job = self.jobs.get(job_id)
-        key = (job_id, job.attempt if job else 0)
-        found = self.current(key) if job and job.spec.resizable else None
-        if found and found[0].spec.replicas - found[0].completed != len(found[1].remaining):
-            self.resizing[job_id] = key
-        else:
-            self.resizing.pop(job_id, None)
-        if found and found[1].spec.elastic and len(found[1].remaining) > found[1].spec.least_replicas:
-            self.extended[job_id] = key
-        else:
-            self.extended.pop(job_id, None)
 
     def _leave(self, place: tuple[str, str], key: Key) -> None:
         self.by_node[place].discard(key)
@@ -510,7 +496,7 @@ class ControlState(State):
         self.fleet.release_allocation(key)
         if key[0] in self.paired:
             self.consider(self.jobs[key[0]].other)
-        self._note_size(key[0])
+        self.note_size(key[0])
         self.consider(key[0])
 
     def _give_back(self, cluster: str, key: Key) -> None:
@@ -673,21 +659,28 @@ class ControlState(State):
         pool = names.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 
-    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
-        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
-        if self.missing_queue_or_pool(job):
+    def more(self, job: JobRecord, attempt: Attempt, names: Names | None = None) -> Job | None:
+        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool.
+
+        Parameters
+        ----------
+        names
+            Queues and pools; None for those that are applied.
+        """
+        names = names or self.names
+        if names.lacking(job.spec.queue):
             return None
-        wanted = job.spec.job(job.id, self.clusters_of(job.spec.queue))
+        wanted = job.spec.job(job.id, names.clusters_of(job.spec.queue))
         demand = self.refusals.get(job.id, NEVER_REFUSED).retained(wanted.demand)
-        seen = self.seen[attempt.job_id, attempt.number].items()
-        over = {(cluster, "") for cluster, copy in seen if copy.phase is WorkloadPhase.SUCCEEDED}
+        seen = self.seen.get((attempt.job_id, attempt.number), {})
+        over = {(cluster, "") for cluster, copy in seen.items() if copy.phase is WorkloadPhase.SUCCEEDED}
         demand = replace(demand, nodes=replace(demand.nodes, avoid=demand.nodes.avoid | over)) if over else demand
         return replace(wanted, demand=demand)
 
     def completed_replicas(self, attempt: Attempt) -> frozenset[int]:
         """Return the replicas of a running job that completed."""
-        seen = self.seen[attempt.job_id, attempt.number].values()
-        replicas = (each for copy in seen for each in copy.replicas)
+        seen = self.seen.get((attempt.job_id, attempt.number), {})
+        replicas = (each for copy in seen.values() for each in copy.replicas)
         return frozenset(each.replica for each in replicas if each.phase is WorkloadPhase.SUCCEEDED)
 
     def clusters_of(self, queue: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS,
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
 from seaway.application.whatif.advice import holders, limit_to_raise, queues_with_room
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
+from seaway.application.whatif.trial import Policies
 from seaway.domain import reasons
 from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.attempt import Attempt
@@ -198,28 +199,6 @@ class _Rehearsal(NamedTuple):
     open: bool = False
 
 
-class _Policies:
-    """Policies of queues, for a copy of the control loop in another thread."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    def profile(self, queue: str) -> Profile:
-        """Return the profile of a queue's policy."""
-        with self._controller.lock:
-            return self._controller.scheduler.profile(queue)
-
-    def unready(self, queue: str) -> str:
-        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
-        with self._controller.lock:
-            return self._controller.scheduler.unready(queue)
-
-    def by_rules(self, queue: str) -> bool:
-        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
-        with self._controller.lock:
-            return self._controller.scheduler.by_rules(queue)
-
-
 class DryRuns:
     """Dry runs and explanations on copies of the live fleet."""
 
@@ -312,7 +291,7 @@ class DryRuns:
             fork = live.fork()
             if names.queues.get(spec.queue) != live.queues.get(spec.queue):  # it is stored, but not applied yet
                 fork.use_queues(list(names.queues.values()), list(names.tenants.values()))
-            cycle = self._controller.scheduler.cycle.fork(fork, _Policies(self._controller))
+            cycle = self._controller.scheduler.cycle.fork(fork, Policies(self._controller))
         fork.waiting.put(entry)
         cycle.begin()
         for _ in range(MAX_ROUNDS):

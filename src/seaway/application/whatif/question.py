@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from seaway.application.moves import MAX_MOVES, JobMove
 from seaway.application.whatif.clusters import ClusterChange, ClusterSums, shares_of_gpus
-from seaway.application.whatif.place import ASKED, Placed, Placer, Task, where
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trace import TraceChanges, TraceJob
+from seaway.application.whatif.trial import ASKED, NewNodes
 from seaway.application.whatif.waits import WaitChanges
 from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
-from seaway.domain.reasons import Reason, also
-from seaway.scheduling.allocations import Allocation
+from seaway.domain.placement import Placement
+from seaway.domain.reasons import Reason
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import use, used_shares
-
-
-@dataclass(frozen=True, slots=True)
-class NewNodes:
-    """Nodes to add to a cluster, each a copy of an existing node."""
-
-    cluster: str
-    like: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +127,8 @@ class Consequences:
         Running jobs that would have to wait.
     shrunk
         Elastic jobs that would continue with fewer replicas.
+    grown
+        Elastic jobs that would get more replicas.
     waiting
         Waiting or submitted jobs that would wait.
     message
@@ -159,6 +152,7 @@ class Consequences:
     started: tuple[Move, ...]
     stopped: tuple[Move, ...]
     shrunk: tuple[Move, ...]
+    grown: tuple[Move, ...]
     waiting: tuple[Move, ...]
     message: str
     clusters: tuple[ClusterChange, ...]
@@ -168,56 +162,34 @@ class Consequences:
     lost_gpu_hours: float = 0.0
 
 
+def where(placements: Iterable[Placement]) -> tuple[str, ...]:
+    """Return the location of each replica as ``cluster/node``."""
+    return tuple(f"{each.cluster}/{each.node}" for each in placements)
+
+
 def requested_moves(
-    jobs: Sequence[JobRecord], leaving: Sequence[tuple[Attempt, Allocation]], placed: Mapping[str, Placed]
+    leaving: Sequence[tuple[Attempt, JobRecord, tuple[Placement, ...]]],
 ) -> tuple[JobMove, ...] | None:
-    """Return the moves of jobs to the places that they found without displacing others; None if they are too many."""
+    """Return the moves of jobs to places that they found without displacing others; None if they are too many.
+
+    Parameters
+    ----------
+    leaving
+        Attempts that end, their jobs, and the new places of these.
+    """
     found = []
-    for job, (attempt, _) in zip(jobs, leaving, strict=True):
+    for attempt, job, placements in leaving:
         if job.pair or job.spec.standby:
             continue
-        before = {(each.cluster, each.node) for each in attempt.holding}
-        there = placed.get(attempt.job_id)
-        to = frozenset((each.cluster, each.node) for each in there.placements) if there else frozenset()
-        if to != before or sorted(where(attempt.holding)) != sorted(there.where if there else ()):
+        if sorted(where(attempt.holding)) != sorted(where(placements)):
+            to = frozenset((each.cluster, each.node) for each in placements)
             found.append(JobMove(attempt.job_id, attempt.number, to))
     return tuple(found) if len(found) <= MAX_MOVES else None
 
 
-def moves_of(tasks: Sequence[Task], placer: Placer, waits: WaitChanges) -> list[Move]:
-    """Return the placement of each job before and after."""
-    why, moves = placer.reasons(tasks), []
-    for task in tasks:
-        name = task.job.name
-        after = placed.where if (placed := placer.placed.get(name)) else ()
-        moves.append(Move(name, task.name, task.before, after, why.get(name, ""), waits.starts_ns.get(name)))
-    return moves
-
-
-def shrinks_of(
-    held: Sequence[tuple[Attempt, Allocation]], off: Mapping[str, Attempt], shrunk: Mapping[str, Placed], placer: Placer
-) -> list[Move]:
-    """Return the elastic jobs that shrink, each with the replicas before and after.
-
-    Parameters
-    ----------
-    off
-        Attempts that continue without their replicas on drained nodes, by job.
-    """
-    why, moves = placer.reasons(()), []
-    for each, _ in held:
-        if each.job_id in shrunk:
-            before, reason = where(each.remaining), why.get(each.job_id, "")
-            if each.job_id in off:
-                left = sorted(set(before) - set(where(off[each.job_id].remaining)))
-                reason = also(Reason("shrinks_off", places=tuple(left)), reason)
-            moves.append(Move(each.job_id, each.spec.name, before, shrunk[each.job_id].where, reason))
-    return moves
-
-
 def consequences(
     moves: Sequence[Move],
-    shrunk: Sequence[Move],
+    resized: Sequence[Move],
     sums: tuple[Sums, Sums],
     clusters: tuple[ClusterChange, ...],
     waits: WaitChanges,
@@ -228,6 +200,8 @@ def consequences(
 
     Parameters
     ----------
+    resized
+        Elastic jobs with fewer or more replicas.
     sums, clusters
         Totals of the fleet and of each cluster, before and after.
     lost
@@ -239,13 +213,15 @@ def consequences(
     left = tuple(each for each in moves if not each.before and not each.after)
     waiting = len(started) + len(left)
     parts = [Reason("consequences", moved=len(moved), started=len(started), waiting=waiting, stopped=len(stopped))]
-    if shrunk:
-        parts.append(Reason("would_shrink", count=len(shrunk)))
+    shrunk = tuple(each for each in resized if len(each.after) < len(each.before))
+    grown = tuple(each for each in resized if len(each.after) > len(each.before))
+    parts += [Reason("would_shrink", count=len(shrunk))] if shrunk else []
+    parts += [Reason("would_grow", count=len(grown))] if grown else []
     if waits.earlier or waits.later:
         parts.append(Reason("starts_change", earlier=waits.earlier, later=waits.later))
     message = Reason("listed", parts=tuple(parts))
     hours = lost({each.job_id for each in (*moved, *stopped)})
-    parts_of = (moved, started, stopped, tuple(shrunk), left)
+    parts_of = (moved, started, stopped, shrunk, grown, left)
     return Consequences(*sums, *parts_of, message, clusters, waits, None, applicable, hours)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
 from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
-from seaway.domain.queues import Backfill, Queue, children_of, path_of
+from seaway.domain.queues import Queue, children_of, path_of
+from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.tree import Key
 
@@ -137,19 +138,22 @@ class Side:
 
     Attributes
     ----------
+    started
+        Jobs that start now, which are among the running ones. They have waited for 0 seconds.
     waits_s
         Wait of each waiting job by ID; `UNKNOWN_S` without a known start.
     """
 
     state: PlanState
     running: Sequence[tuple[Key, Running]]
+    started: Sequence[Entry] = ()
     waits_s: Mapping[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Plan the starts."""
         plan = planned(self.state, self.running, MAX_PLANNED)
         starts = {each.id: plan.get(each.id) for each in self.state.entries}
-        self.waits_s = {
+        self.waits_s = dict.fromkeys((each.id for each in self.started), 0.0) | {
             job_id: UNKNOWN_S
             if start is None or start.starts_ns is None
             else (start.starts_ns - self.state.now_ns) / NS_PER_S
@@ -165,9 +169,14 @@ class Side:
         """Return the queues by name."""
         return {each.name: each for each in self.state.queues}
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield the jobs that wait, and those that start now."""
+        yield from self.started
+        yield from self.state.entries
+
     def waits(self) -> Iterator[tuple[str, str, str, float]]:
-        """Yield the ID, queue, tenant and wait of each waiting job."""
-        for entry in self.state.entries:
+        """Yield the ID, queue, tenant and wait of each job."""
+        for entry in self.entries():
             yield entry.id, *entry.lane, self.waits_s[entry.id]
 
     def runs(self, waiting: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -193,14 +202,6 @@ class Side:
             amounts, within = entry.kind.requested, max(0.0, ends_s - wait_s) / window_s
             share = max(amounts.get(GPUS, 0) / gpus, amounts.get(GPU_MEMORY, 0) / memory_mib)
             yield entry.queue, entry.spec.tenant, share * within
-
-
-def due_jobs(state: PlanState, running: Sequence[tuple[Key, Running]]) -> Collection[str]:
-    """Return the IDs of the jobs whose planned start has come; none if no queue has conservative backfill."""
-    if all(each.backfill is not Backfill.CONSERVATIVE for each in state.queues):
-        return ()
-    plan = planned(state, running, MAX_PLANNED)
-    return {job_id for job_id, each in plan.items() if each.starts_ns == state.now_ns}
 
 
 def compare(before: Side, after: Side, window_s: int) -> WaitChanges:
@@ -364,7 +365,7 @@ def _rows(
 def _shifts(before: Side, after: Side) -> tuple[list[Shift], list[Shift]]:
     """Return the jobs that start earlier, and those that start later; the largest change first."""
     changes = []
-    for entry in after.state.entries:
+    for entry in after.entries():
         job_id, spec = entry.id, entry.spec
         if job_id not in before.waits_s:
             continue

@@ -298,7 +298,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
         parts += _waits(waits, wide=wide)
     if trace := body.get("trace"):
         parts += _replays(trace, wide=wide)
-    kinds = ("stopped", "moved", "shrunk", "started", *(["waiting"] if waiting else []))
+    kinds = ("stopped", "moved", "shrunk", "grown", "started", *(["waiting"] if waiting else []))
     moves = [{"what": what, **job} for what in kinds for job in body.get(what, [])]
     if moves:
         shown = moves if wide else moves[:MOST]

@@ -249,6 +249,16 @@ class Preemptor:
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
 
+    def retry(self) -> None:
+        """Let all jobs ask again, also those of which a search has just failed."""
+        self._infeasible.clear()
+        self._aside, self._all_again_ns = None, self._state.clock.monotonic_ns()
+
+    @property
+    def searches(self) -> bool:
+        """True if the next call of `claims` continues with jobs that have asked, or are set aside."""
+        return bool(self._requests) or self._aside is not None
+
     @property
     def awaited(self) -> bool:
         """True while a job waits for running ones to make room for it, or for the search for these."""

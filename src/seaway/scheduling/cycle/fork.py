@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+from seaway.domain.amounts import held_amounts
 from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
+from seaway.domain.job_state import JobState
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.allocations import Allocation
@@ -38,6 +41,19 @@ class FixedClock:
         return self.elapsed_ns
 
 
+class FleetCopy(Fleet, Protocol):
+    """Copy of the fleet, which changes on its own."""
+
+    def hold(self, key: Key, booking: Allocation) -> None:
+        """Note the allocation of an attempt that starts."""
+
+    def resize(self, attempt: Attempt, booking: Allocation | None = None) -> None:
+        """Set the allocation of an attempt with other replicas than before; `booking` of new ones is released."""
+
+    def give_back(self, key: Key) -> None:
+        """Release what an attempt holds."""
+
+
 class Fork(State):
     """Copy of a state, which changes on its own.
 
@@ -55,11 +71,12 @@ class Fork(State):
     """
 
     def __init__(
-        self, state: State, fleet: Fleet, advance: AdvanceRules, unsent: Collection[tuple[str, int, str]]
+        self, state: State, fleet: FleetCopy, advance: AdvanceRules, unsent: Collection[tuple[str, int, str]]
     ) -> None:
         self.clock = FixedClock(state.clock.now_ns(), state.clock.monotonic_ns())
         self.settings = state.settings
-        self.fleet, self.advance = fleet, advance
+        self.fleet: FleetCopy = fleet
+        self.advance = advance
         self.tree = state.tree.fork()
         self.waiting = state.waiting.fork(self.tree)
         self.jobs, self.attempts, self.assumed = state.jobs.copy(), state.attempts.copy(), state.assumed.copy()
@@ -104,10 +121,49 @@ class Fork(State):
 
     def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
         """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
-        return self._from.shared_rest_ns(key, attempt)
+        rest_ns, before = self._from.shared_rest_ns(key, attempt), self._from.attempts.get(key)
+        if rest_ns is None or before is None or before is attempt:
+            return rest_ns
+        return rest_ns * len(before.remaining) // len(attempt.remaining)  # the others do the rest
 
     def assume(self, entry: Entry, attempt: Attempt, booking: Allocation) -> None:
         """Record the attempt of a job that starts, and what it is expected to take."""
         super().assume(entry, attempt, booking)
         if entry.past:
             self._learned[entry.next_attempt] = entry.past
+
+    def submit(self, record: JobRecord, entry: Entry) -> None:
+        """Add a job that waits, or let a known one wait again."""
+        self.jobs[record.id] = record
+        self.waiting.put(entry)
+
+    def run(self, attempt: Attempt) -> None:
+        """Hold what an assumed attempt got, as if it were stored."""
+        key = attempt.job_id, attempt.number
+        del self.assumed[key]
+        self.attempts[key] = attempt
+        self.fleet.hold(key, self.bookings.pop(key))
+        self.jobs[key[0]] = replace(self.jobs[key[0]], state=JobState.SCHEDULED, attempt=attempt.number)
+        self.note_size(key[0])
+
+    def end(self, key: Key) -> Attempt:
+        """End an attempt, and release all that it holds."""
+        attempt = self.attempts.pop(key)
+        self.fleet.give_back(key)
+        self.tree.release(key)
+        self.began_ns.pop(key, None)
+        self.note_size(key[0])
+        return attempt
+
+    def resize(self, attempt: Attempt) -> None:
+        """Set the replicas of a running attempt. Those that are leaving are gone."""
+        key = attempt.job_id, attempt.number
+        amounts = held_amounts(attempt.spec.demand, attempt.remaining, self.fleet.snapshot.device)
+        shrinks = len(attempt.remaining) < len(self.attempts[key].placements)
+        self.attempts[key] = now = replace(attempt, placements=attempt.remaining, amounts=amounts)
+        self.fleet.resize(now, self.bookings.pop(key, None))
+        self.hold(now)
+        if shrinks:
+            self.fleet.version += 1
+            self.tree.note_fall(self.owner(now))
+        self.note_size(key[0])

@@ -91,15 +91,24 @@ class Resizer:
         Returns the profile of the policy of a queue.
     unready
         Returns the reason why jobs of a queue are not tried yet; empty if they are.
+    rehearses
+        Whether nothing that it decides is done, so that plugins keep nothing.
     """
 
     def __init__(
-        self, state: State, sizes: Sizes, profile: Callable[[str], Profile], unready: Callable[[str], str]
+        self,
+        state: State,
+        sizes: Sizes,
+        profile: Callable[[str], Profile],
+        unready: Callable[[str], str],
+        *,
+        rehearses: bool = False,
     ) -> None:
         self._state = state
         self._sizes = sizes
         self._profile = profile
         self._unready = unready
+        self._rehearses = rehearses
         self._tried: dict[str, tuple[int, int]] = {}
 
     def next(self, *, grows: bool) -> list[Resize]:
@@ -214,7 +223,7 @@ class Resizer:
             snapshot.demands.index(wanted.demand)
         except RejectedError:  # for example after the removal of its gateway
             return None
-        plan = decide(snapshot, JobQueue(snapshot, [wanted]), profile, overdue={0})
+        plan = decide(snapshot, JobQueue(snapshot, [wanted]), profile, overdue={0}, dry_run=self._rehearses)
         booking = next(allocations_of(plan))
         placed = tuple(plan.placement(int(row)) for row in plan.rows_of(0) if plan.placed[row])
 
@@ -225,7 +234,8 @@ class Resizer:
         within = next((number for number in range(len(placed), 0, -1) if has_room(number)), 0)
         if within < len(placed):
             booking.release(snapshot, np.flatnonzero(booking.decisions[:, PLAN_NODE] >= 0)[within:])
-            unreserve(profile, snapshot, wanted, placed[within:])
+            if not self._rehearses:
+                unreserve(profile, snapshot, wanted, placed[within:])
         return (placed[:within], booking) if within else None
 
     def _added(

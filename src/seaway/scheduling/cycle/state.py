@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Elastic, Queue
+from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.waiting import Waiting
@@ -84,6 +85,9 @@ class AdvanceRules(Protocol):
 
     def narrow(self, job: Job, spec: JobSpec) -> Job:
         """Return a job that avoids the capacity that is reserved for others."""
+
+    def closed_to(self, spec: JobSpec) -> Iterator[AdvanceReservation]:
+        """Yield the reservations whose capacity a job that starts now must not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,20 @@ class State(ABC):
         if job is None or attempt is None or not attempt.state.live or job.attempt != attempt.number:
             return None
         return job, attempt
+
+    def note_size(self, job_id: str) -> None:
+        """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare."""
+        job = self.jobs.get(job_id)
+        key = (job_id, job.attempt if job else 0)
+        found = self.current(key) if job and job.spec.resizable else None
+        if found and found[0].spec.replicas - found[0].completed != len(found[1].remaining):
+            self.resizing[job_id] = key
+        else:
+            self.resizing.pop(job_id, None)
+        if found and found[1].spec.elastic and len(found[1].remaining) > found[1].spec.least_replicas:
+            self.extended[job_id] = key
+        else:
+            self.extended.pop(job_id, None)
 
     def lends(self) -> bool:
         """Report whether some elastic job has replicas that leave for any waiting job."""

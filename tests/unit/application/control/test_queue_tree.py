@@ -9,7 +9,8 @@ import pytest
 from seaway.application.changes import Change
 from seaway.application.control.scheduler.waiting_reasons import DELAYS
 from seaway.application.whatif.dry_run import DryRuns
-from seaway.application.whatif.question import NewNodes, Question
+from seaway.application.whatif.question import Question
+from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError

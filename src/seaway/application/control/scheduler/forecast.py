@@ -36,6 +36,7 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.cycle.displace import Preemptor
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservations
+from seaway.scheduling.cycle.state import State
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
@@ -129,10 +130,10 @@ class PlanState:
     restart_cost_s: float
     past: Mapping[LaneName, Amounts]
     clusters: Sequence[Cluster]
-    attempts: Sequence[tuple[Attempt, str, int | None]]
-    entries: Sequence[Entry]
-    reserved_s: Mapping[str, int]
-    advance: Mapping[AdvanceReservation, frozenset[str]]
+    attempts: Sequence[tuple[Attempt, str, int | None]] = ()
+    entries: Sequence[Entry] = ()
+    reserved_s: Mapping[str, int] = field(default_factory=dict)
+    advance: Mapping[AdvanceReservation, frozenset[str]] = field(default_factory=dict)
     winners: frozenset[str] = frozenset()
     foreseen: Mapping[str, tuple[frozenset[Key], int]] = field(default_factory=dict)
     typical_s: int | None = None
@@ -143,6 +144,32 @@ class PlanState:
         """Return the duration of a waiting job in the plan, seconds; None if it has no end, or none is known."""
         known_s = entry.max_duration_s
         return self.typical_s if known_s is None and not entry.spec.restarts else known_s
+
+    def of_jobs(self, of: State, reservations: Reservations, preemptor: Preemptor) -> PlanState:
+        """Return the same inputs with the jobs of a state, which may be a fork."""
+        monotonic_ns = of.clock.monotonic_ns()
+        return replace(
+            self,
+            attempts=[
+                (
+                    attempt,
+                    job.submitted_by if (job := of.jobs.get(key[0])) else "",
+                    of.expected_rest_ns(key, self.now_ns, self.typical_s),
+                )
+                for key, attempt in of.attempts.items()
+            ],
+            entries=list(of.waiting.entries()),
+            reserved_s={
+                each.entry.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
+                for each in reservations.made()
+                if each.starts_ns is not None
+            },
+            winners=frozenset(each.id for each in reservations.claims()),
+            foreseen={
+                job_id: (each.victims, max(0, each.at_ns - monotonic_ns) // NS_PER_S)
+                for job_id, each in preemptor.foreseen.items()
+            },
+        )
 
 
 class Forecast:
@@ -221,15 +248,15 @@ class Forecast:
     def state(self) -> PlanState:
         """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
         live = self._live
-        now_ns, monotonic_ns = live.clock.now_ns(), live.clock.monotonic_ns()
+        now_ns = live.clock.now_ns()
         cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
         usable = [
             each.cluster
             for name, each in live.fleet.clusters.items()
             if each.cluster and each.state is ClusterState.UP and name not in cordoned
         ]
-        jobs, queues = live.jobs, list(self._names.queues.values())
-        return PlanState(
+        queues = list(self._names.queues.values())
+        state = PlanState(
             now_ns,
             live.waiting.discipline,
             queues,
@@ -239,34 +266,18 @@ class Forecast:
             live.tree.restart_cost_s,
             live.tree.past,
             usable,
-            [
-                (
-                    attempt,
-                    job.submitted_by if (job := jobs.get(key[0])) else "",
-                    live.expected_rest_ns(key, now_ns, live.history.typical_s),
-                )
-                for key, attempt in live.attempts.items()
-            ],
-            list(live.waiting.entries()),
-            {
-                each.entry.id: max(0, each.starts_ns - monotonic_ns) // NS_PER_S
-                for each in self._reservations.made()
-                if each.starts_ns is not None
-            },
-            {
+            advance={
                 each: live.advance.devices(each) if each.gpus else frozenset()
                 for each in self._names.reservations.values()
             },
-            frozenset(each.id for each in self._reservations.claims()),
-            {
-                job_id: (each.victims, max(0, each.at_ns - monotonic_ns) // NS_PER_S)
-                for job_id, each in self._preemptor.foreseen.items()
-            },
-            live.history.typical_s,
+            typical_s=live.history.typical_s,
             # The planned starts of the others decide when they are tried.
-            live.waiting.refused(without={each.name for each in queues if each.backfill is Backfill.CONSERVATIVE}),
-            [(each, live.entry(each.array.task(0))) for each in live.arrays.later()],
+            refused=live.waiting.refused(
+                without={each.name for each in queues if each.backfill is Backfill.CONSERVATIVE}
+            ),
+            later=[(each, live.entry(each.array.task(0))) for each in live.arrays.later()],
         )
+        return state.of_jobs(live, self._reservations, self._preemptor)
 
 
 def running(state: PlanState) -> list[tuple[Key, Running]]:

@@ -93,7 +93,7 @@ class _OfQueues:
 
 
 @dataclass(frozen=True, slots=True)
-class _Learnt:
+class Learnt:
     """Profile of a policy, its latest training mix, and the number of renewals at that time.
 
     With `by_rules`, only the filter rules decide whether a job fits.
@@ -130,7 +130,7 @@ class Scheduler:
         self._queues = _OfQueues(live.tree, -1)
         self._make = make
         self.make_fallback: FallbackFactory = make_fallback
-        self._profiles: dict[str, _Learnt] = {}
+        self._profiles: dict[str, Learnt] = {}
         self._renewals: Counter[str] = Counter()
         self._renewed = 0
         self._score_recorder = ScoreRecorder(live.clock)
@@ -163,11 +163,11 @@ class Scheduler:
 
     def by_rules(self, queue: str) -> bool:
         """Report whether only the filter rules of a queue's policy decide whether a job fits."""
-        return self._learnt(self._policy_of(queue)).by_rules
+        return self.learnt(self._policy_of(queue)).by_rules
 
     def policy(self, name: str) -> Profile:
         """Return the profile of a policy by name, adapted to recent jobs."""
-        return self._learnt(name).profile
+        return self.learnt(name).profile
 
     def renew(self, name: str) -> None:
         """Create the profile of a changed policy again. Calls from any thread are allowed, but not concurrent ones."""
@@ -177,7 +177,10 @@ class Scheduler:
 
     def unready(self, queue: str) -> str:
         """Return the reason why jobs of a queue are not tried yet; empty if they are."""
-        name = self._policy_of(queue)
+        return self.unready_policy(self._policy_of(queue))
+
+    def unready_policy(self, name: str) -> str:
+        """Return the reason why jobs with a policy are not tried yet; empty if they are."""
         return "" if self.readiness.has(name) else Reason("policy_not_ready", policy=policy_text(name))
 
     def policy_of(self, queue: str) -> str:
@@ -188,13 +191,14 @@ class Scheduler:
         known = self._state.queues.get(queue)
         return known.policy_spec if known else DEFAULT_POLICY
 
-    def _learnt(self, name: str) -> _Learnt:
+    def learnt(self, name: str) -> Learnt:
+        """Return the profile of a policy by name, adapted to recent jobs."""
         mix_version = self._state.taken_in // MIN_TO_LEARN
         mix_version = 0 if not mix_version else mix_version.bit_length()
         known, renewals = self._profiles.get(name), self._renewals[name]
         if known is None or (known.mix_version, known.renewals) != (mix_version, renewals):
             profile = self._made_or_fallback(name)
-            known = self._profiles[name] = _Learnt(
+            known = self._profiles[name] = Learnt(
                 mix_version, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
             )
         return known

@@ -29,6 +29,7 @@ def variables_of(answer: WhatIfOut, words: Words) -> dict[str, Any]:
             ("stops", answer.stopped),
             ("moves", answer.moved),
             ("shrinks", answer.shrunk),
+            ("grows", answer.grown),
             ("starts", answer.started),
             ("waits", answer.waiting),
         )

@@ -1,0 +1,443 @@
+"""A copy of the control loop on which a what-if question is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from seaway.application.control import pending
+from seaway.application.control.advance_reservations import closed_places
+from seaway.application.control.loop import Controller
+from seaway.application.control.rejections import NEVER_REFUSED, Refusals
+from seaway.application.control.scheduler.forecast import MAX_PLANNED, PlanState, in_order, planned, running
+from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS
+from seaway.application.control.tenancy import Names
+from seaway.application.transitions import without_lost
+from seaway.application.whatif.limitations import RESERVED, reserved_text
+from seaway.application.whatif.queues import QueueChanges
+from seaway.domain.amounts import GPUS, Amounts, capacity_of, total_of
+from seaway.domain.attempt import NS_PER_S, Attempt
+from seaway.domain.cluster import Cluster, Fleet
+from seaway.domain.device import Device
+from seaway.domain.errors import RejectedError
+from seaway.domain.job import Job
+from seaway.domain.job_record import JobRecord
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.job_state import JobState
+from seaway.domain.node import Node
+from seaway.domain.placement import Placement
+from seaway.domain.queues import Backfill, Queue
+from seaway.domain.reasons import Reason, also
+from seaway.scheduling.cycle.ahead import Ahead
+from seaway.scheduling.cycle.cycle import Cycle
+from seaway.scheduling.cycle.fork import Fork
+from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.resize import Resizer
+from seaway.scheduling.cycle.waiting import Waiting
+from seaway.scheduling.engine import trial_placements
+from seaway.scheduling.explain import Keeper, explain, summary
+from seaway.scheduling.profile import Profile
+from seaway.scheduling.queueing.discipline import QueueDiscipline
+from seaway.scheduling.queueing.lanes import LaneName
+from seaway.scheduling.shortage import shortage
+from seaway.scheduling.snapshot.snapshot import Snapshot
+from seaway.scheduling.snapshot.update import put_node
+
+ASKED = "asked-"
+"""Prefix of the names of jobs in a question. Job IDs have no hyphen."""
+
+MAX_NODES = 1000
+"""Maximum number of nodes that a question can add."""
+
+MAX_EXPLAINED = 20
+"""Maximum number of explained kinds of waiting jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNodes:
+    """Nodes to add to a cluster, each a copy of an existing node."""
+
+    cluster: str
+    like: str
+    count: int
+
+
+class Policies:
+    """Policies of queues, for a copy of the control loop in another thread.
+
+    Parameters
+    ----------
+    names
+        Queues, which may differ from the present ones; None for these.
+    policy
+        Policy of all queues; empty for that of each.
+    """
+
+    def __init__(self, controller: Controller, names: Names | None = None, policy: str = "") -> None:
+        self._lock, self._scheduler = controller.lock, controller.scheduler
+        self._names = names
+        self._policy = policy
+
+    def profile(self, queue: str) -> Profile:
+        """Return the profile of a queue's policy."""
+        with self._lock:
+            return self._scheduler.learnt(self._name(queue)).profile
+
+    def unready(self, queue: str) -> str:
+        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
+        with self._lock:
+            return self._scheduler.unready_policy(self._name(queue))
+
+    def by_rules(self, queue: str) -> bool:
+        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
+        with self._lock:
+            return self._scheduler.learnt(self._name(queue)).by_rules
+
+    def _name(self, queue: str) -> str:
+        known = self._names.queues.get(queue) if self._names else None
+        return self._policy or (known.policy_spec if known else self._scheduler.policy_of(queue))
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Jobs as they wait in the queues of a question."""
+
+    controller: Controller
+    names: Names
+    fork: Fork
+    refusals: Mapping[str, Refusals]
+
+    def of(self, record: JobRecord) -> Entry:
+        """Return the entry of a job."""
+        spec, user = record.spec, record.submitted_by
+        rules, apart = self._rules(record.id, spec.queue, spec.tenant, user)
+        with self.controller.lock:
+            past = self.controller.live.history.runs(spec, user)
+        return pending.entry(record, *rules, apart=apart, past=past)
+
+    def again(self, entry: Entry, queue: str) -> Entry:
+        """Return a waiting job as it would be in a queue."""
+        rules, apart = self._rules(entry.id, queue, entry.tenant, entry.user)
+        return pending.in_queue(entry, *rules, apart=apart)
+
+    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
+        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
+        with self.controller.lock:
+            return self.controller.live.more(job, attempt, self.names)
+
+    def completed_replicas(self, attempt: Attempt) -> frozenset[int]:
+        """Return the replicas of a running job that completed."""
+        with self.controller.lock:
+            return self.controller.live.completed_replicas(attempt)
+
+    def _rules(
+        self, job_id: str, queue: str, tenant: str, user: str
+    ) -> tuple[tuple[Queue, frozenset[str], QueueDiscipline, Refusals], Hashable]:
+        """Return the arguments of `pending.entry` for a job in a queue, and what keeps it apart from others."""
+        known, refusals = self.names.queues.get(queue) or Queue(queue), self.refusals.get(job_id, NEVER_REFUSED)
+        apart = user if self.fork.tree.limits_users(queue, tenant) else ""
+        return (known, self.names.clusters_of(queue), self.fork.waiting.discipline, refusals), apart
+
+
+class Trial:
+    """A fork of the control loop's state with its cycle, and changes to it.
+
+    Parameters
+    ----------
+    names
+        Queues, pools and tenants of the question.
+    policy
+        Policy of all queues; empty for that of each.
+
+    Attributes
+    ----------
+    held
+        Live attempts before all changes, oldest first.
+    later
+        Number of tasks that wait until others of their array start or end.
+    off
+        Attempts of elastic jobs that continue without their replicas on drained nodes, by job.
+    """
+
+    def __init__(self, controller: Controller, names: Names, policy: str = "") -> None:
+        self.names = names
+        with controller.lock:
+            live = controller.live
+            # Plans count amounts only: which jobs do not fit is known for the present fleet, and not for another.
+            self.before: PlanState = replace(controller.forecast.state(), refused=frozenset())
+            self.fork, self._tenants = live.fork(), {**live.tenants}
+            policies = Policies(controller, names, policy)
+            self.cycle: Cycle = controller.scheduler.cycle.fork(self.fork, policies)
+            refusals = {**live.refusals, **{each: live.avoided(live.jobs[each]) for each in live.paired}}
+            self._closed = closed_places(live.fleet, controller.names.reservations)
+            self.later = sum(each.count for each in live.arrays.later())
+        self._policies = policies
+        self.entries = Entries(controller, names, self.fork, refusals)
+        resizer = Resizer(self.fork, self.entries, policies.profile, policies.unready, rehearses=True)
+        self.ahead = Ahead(self.fork, self.cycle, resizer, self.entries.of)
+        self.held = sorted(
+            (each for each in self.fork.attempts.values() if each.state.live), key=lambda each: each.created_ns
+        )
+        self.off: dict[str, Attempt] = {}
+        self._began_ns = self.fork.began_ns.copy()
+        self._state = self.before
+        self._drained: set[tuple[str, str]] = set()
+        self._added: Sequence[tuple[str, Node]] = ()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The fleet, with what waiting jobs reserve."""
+        return self.fork.fleet.snapshot
+
+    def free(self) -> Snapshot:
+        """Return a copy of the fleet without what waiting jobs reserve."""
+        copy = self.snapshot.copy()
+        self.cycle.reservations.lift_from(copy)
+        return copy
+
+    # Changes.
+
+    def use(self, changes: QueueChanges) -> None:
+        """Use the queues and tenants of the question. Jobs count in the queues in which they would be."""
+        names, fork = self.names, self.fork
+        changed = _differing(fork.queues, names.queues) | _differing(self._tenants, names.tenants)
+        if not (changed or changes.moved):
+            return
+        fork.use_queues(names.queues.values(), names.tenants.values())
+        if changes.moved:
+            self._move(changes)
+        for entry in list(fork.waiting.entries()):
+            queue = changes.queue_of(*entry.lane)
+            if queue != entry.queue or not changed.isdisjoint(entry.lane):
+                fork.waiting.remove(entry.id)
+                fork.waiting.put(self.entries.again(entry, queue))
+        fork.waiting.try_all()
+        self._state = replace(
+            self._state, queues=list(names.queues.values()), tenants=list(names.tenants.values()), past=fork.tree.past
+        )
+
+    def _move(self, changes: QueueChanges) -> None:
+        """Let jobs and their past use count in other queues."""
+        fork = self.fork
+        past: dict[LaneName, Amounts] = {}
+        for (queue, tenant), amounts in fork.tree.past.items():
+            lane = changes.queue_of(queue, tenant), tenant
+            past[lane] = total_of([past.get(lane, {}), amounts])
+        fork.tree.set_past(past)
+        for job in list(fork.jobs.values()):
+            if (queue := changes.queue_of(job.spec.queue, job.spec.tenant)) != job.spec.queue:
+                fork.jobs[job.id] = replace(job, spec=replace(job.spec, queue=queue))
+        for key, attempt in list(fork.attempts.items()):
+            if (queue := changes.queue_of(attempt.spec.queue, attempt.spec.tenant)) != attempt.spec.queue:
+                fork.attempts[key] = moved = replace(attempt, spec=replace(attempt.spec, queue=queue))
+                if fork.tree.withdraw(key):
+                    fork.hold(moved)
+
+    def change_nodes(self, drain: Iterable[str], wanted: Iterable[NewNodes]) -> set[tuple[str, str]]:
+        """Add nodes, and close clusters and nodes to all jobs; return the closed ones.
+
+        Raises
+        ------
+        RejectedError
+            If a place or the node to copy is unknown, or the number of nodes is too large.
+        """
+        added, drained = _add_nodes(self.snapshot, wanted), _close(self.snapshot, drain)
+        if added or drained:
+            state = self._state
+            new, capacities = [Cluster(cluster, (node,)) for cluster, node in added], dict(state.capacities)
+            for pool in self.names.pools.values():
+                more = [capacity_of(each) for each in new if not pool.clusters or each.name in pool.clusters]
+                capacities[pool.name] = total_of([capacities.get(pool.name, {}), *more])
+            self._state = replace(
+                state, capacities=capacities, clusters=[_with_nodes(each, drained, added) for each in state.clusters]
+            )
+            self.fork.tree.set_capacities(capacities)
+            self.fork.fleet.version += 1
+            self.fork.waiting.try_all()
+            self._closed = [*self._closed, Keeper("is_cordoned", {}, drained)]
+        self._drained, self._added = drained, added
+        return drained
+
+    def grown(self, fleet: Fleet) -> tuple[Fleet, Fleet]:
+        """Return a fleet without clusters that accept no new work, before and after the changes of nodes."""
+        usable = {each.name for each in self._state.clusters}
+        empty = replace(fleet, clusters=tuple(each for each in fleet.clusters if each.name in usable))
+        after = tuple(_with_nodes(each, self._drained, self._added) for each in empty.clusters)
+        return empty, replace(empty, clusters=after)
+
+    def clear(self, *, everything: bool) -> list[Attempt]:
+        """Send the jobs on drained nodes, or all, back to their queues; return their attempts, oldest first.
+
+        Elastic jobs shrink if they can continue without the replicas on drained nodes.
+        """
+        leaving = []
+        for attempt in self.held:
+            key = attempt.job_id, attempt.number
+            lost = {each.replica for each in attempt.remaining if (each.cluster, each.node) in self._drained}
+            job = self.fork.jobs[attempt.job_id]
+            whole = job.attempt == attempt.number and not any(each.completed for each in attempt.placements)
+            if lost and whole and not everything and (after := without_lost(job, self.fork.attempts[key], lost)):
+                self.fork.resize(after)
+                self.off[job.id] = after
+            elif everything or any((each.cluster, each.node) in self._drained for each in attempt.holding):
+                self.ahead.stop(key)
+                leaving.append(attempt)
+        return leaving
+
+    def submit(self, jobs: Iterable[JobSpec]) -> None:
+        """Submit the jobs of the question."""
+        for at, spec in enumerate(jobs):
+            now_ns = self.fork.clock.now_ns() + at  # in the order of the question
+            record = JobRecord(f"{ASKED}{at}", spec, JobState.PENDING, now_ns, now_ns, "")
+            self.fork.submit(record, self.entries.of(record))
+
+    # Decisions.
+
+    def place_first(self, attempts: Iterable[Attempt]) -> None:
+        """Place the jobs of ended attempts before all other jobs, without reservations."""
+        reservations, waiting = self.cycle.reservations, self.fork.waiting
+        for each in list(reservations.made()):
+            reservations.release_placed(each.entry.id)
+        self.fork.waiting = Waiting(waiting.discipline, self.fork.tree)
+        for job_id in dict.fromkeys(each.job_id for each in attempts):
+            if entry := waiting.get(job_id):
+                waiting.remove(job_id)
+                self.fork.waiting.put(entry)
+        self.ahead.start_all()
+        for entry in self.fork.waiting.entries():
+            waiting.put(entry)
+        self.fork.waiting = waiting
+        waiting.try_all()
+
+    def start(self) -> None:
+        """Start all jobs that fit, without that others make room."""
+        strict = [each.name for each in self._state.queues if each.backfill is Backfill.CONSERVATIVE]
+        if strict:
+            state = self.state()
+            plan = planned(state, running(state), MAX_PLANNED)
+            self.cycle.use_plan({job_id: each.starts_ns for job_id, each in plan.items()}, strict)
+        self.ahead.start_all()
+
+    def placements(self, job_id: str) -> tuple[Placement, ...]:
+        """Return the places of a job; none while it waits."""
+        job = self.fork.jobs[job_id]
+        attempt = self.fork.attempts.get((job_id, job.attempt))
+        return attempt.placements if attempt and attempt.state.live and job.state.placed else ()
+
+    def in_order(self, without: Collection[str]) -> list[Entry]:
+        """Return waiting jobs, without those of some IDs, in the order in which they are tried, as if each started."""
+        waiting = self.fork.waiting
+        entries = [each for each in waiting.entries() if each.id not in without]
+        return list(in_order(waiting.discipline, self.fork.tree.fork(), entries))
+
+    def state(self) -> PlanState:
+        """Return the inputs of a plan of what follows."""
+        return self._state.of_jobs(self.fork, self.cycle.reservations, self.cycle.preemptor)
+
+    # What became of jobs.
+
+    def lost_gpu_hours(self, jobs: Collection[str]) -> float:
+        """Return the GPU-hours since their starts of some running jobs that have no checkpoints."""
+        now_ns = self.fork.clock.monotonic_ns()
+        lost = 0.0
+        for each in self.held:
+            if each.job_id in jobs and each.running_ns and not each.spec.checkpoint:
+                ran_ns = now_ns - self._began_ns.get((each.job_id, each.number), now_ns)
+                lost += each.amounts.get(GPUS, 0) / 1000 * ran_ns / (3600 * NS_PER_S)
+        return lost
+
+    def reasons(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return why jobs wait, end or shrink, by ID, for a limited number of kinds; jobs of the question are first.
+
+        Parameters
+        ----------
+        snapshot
+            The fleet without reservations.
+        """
+        known: dict[Hashable, str] = {}
+        explained, why = 0, {}
+        for entry in sorted(self.fork.waiting.entries(), key=lambda each: not each.id.startswith(ASKED)):
+            if hit := self.fork.waiting.limit_of(entry):
+                why[entry.id] = hit.message
+                continue
+            kind = entry.lane, entry.kind, self.fork.waiting.is_behind(entry), self.cycle.delays_others(entry)
+            if kind not in known and explained < MAX_EXPLAINED:
+                known[kind] = self._explain(entry, snapshot)
+                explained += 1
+            why[entry.id] = known.get(kind, "")
+        for (job_id, _), winner in self.ahead.ended.items():
+            why[job_id] = Reason("displaced", winner=_named(winner))
+        for (job_id, _), gone in self.ahead.shrunk.items():
+            first, *others = dict.fromkeys(_named(each) for each in gone.values())
+            taker = Reason("and_more", what=first, count=len(others)) if others else first
+            why[job_id] = Reason("shrinks_by", count=len(gone), winner=taker)
+        return why
+
+    def _explain(self, entry: Entry, snapshot: Snapshot) -> str:
+        """Return why a job that has room under all limits waits."""
+        job, profile = entry.job, self._policies.profile(entry.queue)
+        reserved, made = reserved_text(self.fork.advance.closed_to(entry.spec)), bool(self.cycle.reservations.made())
+        admits = None if reserved or made else partial(trial_placements, policy=profile)
+        explanation = explain(snapshot, job, profile, admits=admits, closed=self._closed)
+        short = shortage(snapshot, job, profile)
+        if explanation.fits and not short:
+            if self.fork.waiting.is_behind(entry):
+                return BEHIND
+            if self.cycle.delays_others(entry):
+                return DELAYS
+            return also(summary(explanation, short), reserved or (RESERVED if made else ""))
+        return summary(explanation, short)
+
+
+def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def _named(winner: Entry) -> Reason:
+    return Reason("named_job", job=winner.spec.name, queue=winner.queue)
+
+
+def _with_nodes(cluster: Cluster, drained: Collection[tuple[str, str]], added: Sequence[tuple[str, Node]]) -> Cluster:
+    left = [node for node in cluster.nodes if (cluster.name, node.name) not in drained]
+    return replace(cluster, nodes=(*left, *(node for name, node in added if name == cluster.name)))
+
+
+def _close(snapshot: Snapshot, places: Iterable[str]) -> set[tuple[str, str]]:
+    drained: set[tuple[str, str]] = set()
+    for place in places:
+        cluster, _, node = place.partition("/")
+        found = {key for key in snapshot.node_index if key[0] == cluster and node in {"", key[1]}}
+        if not found:
+            there = tuple(sorted({key[0] for key in snapshot.node_index}))
+            missing = Reason("not_found", kind="node" if node else "cluster", name=place)
+            raise RejectedError(also(missing, "" if node else Reason("available", names=there)), where="drain")
+        drained |= found
+    for key in drained:
+        put_node(snapshot, key[0], replace(snapshot.nodes[snapshot.node_index[key]], ready=False))
+    return drained
+
+
+def _add_nodes(snapshot: Snapshot, wanted: Iterable[NewNodes]) -> list[tuple[str, Node]]:
+    added: list[tuple[str, Node]] = []
+    for each in wanted:
+        index = snapshot.node_index.get((each.cluster, each.like))
+        if index is None:
+            raise RejectedError(Reason("node_not_found", place=f"{each.cluster}/{each.like}"), where="add_nodes")
+        if not 1 <= each.count <= MAX_NODES:
+            raise RejectedError(Reason("count_out_of_range", count=each.count, most=MAX_NODES), where="add_nodes")
+        first = sum(cluster == each.cluster for cluster, _ in added)
+        for number in range(first, first + each.count):
+            node = _like(snapshot.nodes[index], each.cluster, f"new-{each.like}-{number}")
+            put_node(snapshot, each.cluster, node)
+            added.append((each.cluster, node))
+    return added
+
+
+def _like(node: Node, cluster: str, name: str) -> Node:
+    devices = tuple(_fresh(device, f"{cluster}/{name}") for device in node.devices)
+    return replace(node, name=name, devices=devices, ready=True, reason="")
+
+
+def _fresh(device: Device, node: str) -> Device:
+    return replace(device, uuid=f"{node}/{device.index}", healthy=True, cordoned=False, reason="")
