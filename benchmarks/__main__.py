@@ -32,6 +32,7 @@ from benchmarks.queues.estimates import queue_estimates
 from benchmarks.queues.rounds import queue_rounds
 from benchmarks.queues.victims import queue_victims
 from benchmarks.record import Result, RunOptions, SkippedError, circumstances
+from benchmarks.restart import restart
 from benchmarks.scrape import scrape
 from benchmarks.show import show
 from benchmarks.siege.attackers import ATTACKS
@@ -44,6 +45,7 @@ CASES: dict[str, Callable[[int], Result]] = {
     "engine": engine.engine,
     "engine-100k": engine.engine_100k,
     "start": engine.start,
+    "restart": restart,
     "quality": quality.quality,
     "unseen": quality.unseen,
     "placement": quality.placement,
