@@ -75,13 +75,20 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path, how: signal.Signals) 
         stream.close()
 
 
+def await_text(server: Running, text: str) -> None:
+    """Wait until a server has printed a text."""
+    until = time.monotonic() + TIMEOUT_S
+    while text not in server.said():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 def test_ctrl_c_twice_ends_the_server_with_two_lines(tmp_path: Path) -> None:
     """The second Ctrl-C ends open requests; it causes neither a traceback nor another line or exit code."""
     with running(tmp_path) as server:
+        await_text(server, "Stop with Ctrl-C.")
         server.process.send_signal(signal.SIGINT)
-        until = time.monotonic() + TIMEOUT_S
-        while "stopping ..." not in server.said():
-            assert time.monotonic() < until
+        await_text(server, "stopping ...")
         said = server.end(signal.SIGINT)
         assert server.process.returncode == 0
         assert said.splitlines()[-2:] == ["stopping ...", "stopped"]
