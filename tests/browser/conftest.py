@@ -1,6 +1,6 @@
 """One demo and one browser for all tests of pages.
 
-Debian has the browser: ``apt-get install chromium``.
+Debian has the browser: ``apt-get install chromium-headless-shell``.
 """
 
 from __future__ import annotations

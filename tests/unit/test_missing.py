@@ -48,6 +48,6 @@ def test_ci_fails_when_requirements_cannot_be_installed(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     needed = done.stderr.partition("still needed: apt-get install ")[2].split()
-    assert {"mariadb-server", "postgresql", "prometheus", "chromium"} <= set(needed), done.stderr
+    assert {"mariadb-server", "postgresql", "prometheus", "chromium-headless-shell"} <= set(needed), done.stderr
     assert "all tests" not in done.stdout
     assert os.geteuid() != 0 or "no network" in done.stderr
