@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
+from seaway.application.control.scheduler import forecast
 from seaway.application.views import DryRun
-from seaway.application.whatif import whatif
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import Question
 from seaway.application.whatif.queues import QueueChanges
 from seaway.application.whatif.trial import ASKED, Trial
+from seaway.application.whatif.waits import Side
 from seaway.application.whatif.whatif import WhatIf
+from seaway.domain.attempt import NS_PER_S, Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.queues import Backfill
 from seaway.scheduling.cycle.displace import Claim
+from seaway.scheduling.cycle.jobs import Entry
+from tools import record_cycle
 from tools.draw_histories import history
 from tools.record_cycle import Json, Recorder, spec_of
 
@@ -101,6 +105,14 @@ def test_a_dry_run_says_what_the_submit_then_does(seed: int) -> None:
     assert comparing.results["waits"]
 
 
+def _without_plans(drawn: Json) -> Json:
+    """Return a history without conservative backfill, whose plans count amounts; see docs/limits.md."""
+    for queue in drawn["queues"]:
+        if queue.get("backfill") == Backfill.CONSERVATIVE.value:
+            queue["backfill"] = Backfill.EASY.value
+    return drawn
+
+
 class _Asking(Recorder):
     """Asks a what-if question before jobs are submitted, a limit changes or a node is drained, and compares."""
 
@@ -108,13 +120,15 @@ class _Asking(Recorder):
         super().__init__(given)
         self.what_if = WhatIf(self.plane.controller, self.plane.admission, self.plane.store)
         self.results = Counter[str]()
-        self.trials: list[Trial] = []
+        self.said: dict[str, list[tuple[Any, ...]]] = {}
+        sides = Trial.sides
 
-        def noted(*given: Any) -> Trial:  # noqa: ANN401  # forwarded
-            self.trials.append(Trial(*given))
-            return self.trials[-1]
+        def noted(trial: Trial, started: Sequence[Entry]) -> tuple[Side, Side]:
+            self.said = {job_id: _places(trial.placements(job_id)) for job_id in trial.fork.jobs}
+            return sides(trial, started)
 
-        monkeypatch.setattr(whatif, "Trial", noted)
+        monkeypatch.setattr(Trial, "sides", noted)
+        monkeypatch.setattr(forecast, "MAX_FOLLOWED", 0)  # the time after the change is not compared here
 
     def _applied(self, event: Json) -> None:
         question, first = self._question(event), len(self.ids)
@@ -126,12 +140,10 @@ class _Asking(Recorder):
         self.plane.settle()
         if answer is None:
             return
-        trial, live = self.trials[-1], self.plane.controller.live
         names = {f"{ASKED}{at}": job_id for at, job_id in enumerate(self.ids[first:])}
-        said = {names.get(job_id, job_id): _places(trial.placements(job_id)) for job_id in trial.fork.jobs}
+        said = {names.get(job_id, job_id): places for job_id, places in self.said.items()}
         now = {job_id: self._now(job_id) for job_id in said}
         assert said == now, f"at {event['at_s']} s: {event}"
-        assert len(live.waiting) == answer.after.waiting - trial.later
         for name in ("started", "moved", "stopped", "shrunk", "grown"):
             self.results[name] += len(getattr(answer, name))
 
@@ -163,13 +175,38 @@ def test_a_what_if_answer_is_what_the_control_loop_does_after_the_change(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All jobs are where it says, with victims, shrunk and grown jobs. Victims are gone at once on these clusters."""
-    drawn = history(seed)
+    drawn = _without_plans(history(seed))
     for event in drawn["events"]:
         event.pop("asked", None)
-    for queue in drawn["queues"]:
-        if queue.get("backfill") == Backfill.CONSERVATIVE.value:  # see docs/limits.md
-            queue["backfill"] = Backfill.EASY.value
     asking = _Asking(drawn, monkeypatch)
     asking.run()
     assert asking.results["started"]
     assert asking.results["stopped"] + asking.results["moved"] + asking.results["shrunk"]
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_jobs_start_when_they_are_expected(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exact durations and no later arrivals, each job starts within a second of its expected start by nodes."""
+    monkeypatch.setattr(record_cycle, "START_S", 0)
+    drawn = _without_plans(history(seed))
+    submits = [each for each in drawn["events"] if "submit" in each][:14]
+    recorder = Recorder({**drawn, "events": submits})
+    for event in submits:
+        recorder._apply(event)  # noqa: SLF001  # one event at a time
+        recorder.clock.advance_s(1)
+        recorder.plane.settle()
+    recorder.clock.advance_s(30)
+    recorder.plane.settle()
+    now_ns, plan = recorder.clock.now_ns(), recorder.plane.controller.forecast.plan()
+    assert not any(each.by_amounts for each in plan.values())
+    expected = {job_id: each.starts_ns for job_id, each in plan.items() if each.starts_ns is not None}
+    assert len(expected) > 8
+    began: dict[str, int] = {}
+    while expected.keys() - began.keys() and recorder.clock.now_ns() < now_ns + 4000 * NS_PER_S:
+        recorder.clock.advance_s(1)
+        recorder.plane.settle()
+        for attempt in recorder.plane.store.database.rows[Attempt].values():
+            if attempt.created_ns >= now_ns:
+                began.setdefault(attempt.job_id, attempt.created_ns)
+    for job_id, at_ns in expected.items():
+        assert began[job_id] == pytest.approx(at_ns, abs=NS_PER_S), job_id

@@ -418,6 +418,8 @@ class Reason:
         Machine-readable kind of the reason, with its names and values.
     estimated_start_ns
         Expected start of a waiting job by the wall clock; None if it is unknown.
+    start_by_amounts
+        Whether that start counts amounts only, and not nodes and devices.
     learned_duration_s, learned_runs
         Duration of a waiting job that is learned from past runs, and their number; None and 0 if none is.
     end_reason
@@ -440,6 +442,7 @@ class Reason:
     code: str = ""
     params: Params = field(default_factory=dict)
     estimated_start_ns: int | None = None
+    start_by_amounts: bool = False
     learned_duration_s: int | None = None
     learned_runs: int = 0
     decided_ns: int | None = None
@@ -513,3 +516,28 @@ class ReservationView:
     active: bool
     gpus_reserved: int
     gpus_ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """Expected start of a waiting job.
+
+    Attributes
+    ----------
+    rank
+        Number of jobs of the whole fleet that are expected to be tried before it.
+    starts_ns
+        Expected start by the wall clock; None if it is unknown.
+    ends_ns
+        Expected end by the wall clock; None if it is unknown.
+    clusters
+        Clusters that the job may use; empty for all.
+    by_amounts
+        Whether amounts are counted, and not nodes and devices.
+    """
+
+    rank: int
+    starts_ns: int | None
+    ends_ns: int | None = None
+    clusters: frozenset[str] = frozenset()
+    by_amounts: bool = True

@@ -34,7 +34,8 @@ def _position_lines(body: Body) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if body["position"]:
         lines.append(Text(f"  number {body['position']} in its queue; {_ahead(body['ahead'])} decided before it"))
-        lines.append(Text(f"  expected start: {until(body.get('estimated_start'))}"))
+        counted = " (by amounts, not nodes)" if body.get("start_counts") == "amounts" else ""
+        lines.append(Text(f"  expected start: {until(body.get('estimated_start'))}{counted}"))
     if body["placement_reason"]:
         head = "last tried" if body["state"] in NOWHERE else "chosen because"
         decided = f" (decided {ago(body['decided_at'])} ago)" if body.get("decided_at") else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -108,6 +108,9 @@ class ReasonOut(Shown):
     """Time of the decision that `placement_reason` describes; null without one. Its figures are as of then."""
     estimated_start: str | None = None
     """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
+    start_counts: Literal["nodes", "amounts"] | None = None
+    """What the expected start counts: nodes and devices, as the next cycles decide, or, with many jobs, only amounts.
+    Null without an expected start."""
     learned_duration: str | None = None
     """Expected duration of a waiting job, learned from past runs of its name or user; null if the job sets one, or
     without them."""
@@ -252,9 +255,16 @@ def reason_fields(reason: Reason) -> dict[str, Any]:
         room_from=[fields_of(RoomMakerOut, each) for each in reason.room_from],
         explanation=None if reason.explanation is None else explanation_fields(reason.explanation),
         estimated_start=moment_or_none(reason.estimated_start_ns),
+        start_counts=_counts(reason),
         decided_at=moment_or_none(reason.decided_ns),
         learned_duration=None if reason.learned_duration_s is None else time_text(reason.learned_duration_s),
     )
+
+
+def _counts(reason: Reason) -> Literal["nodes", "amounts"] | None:
+    if reason.estimated_start_ns is None:
+        return None
+    return "amounts" if reason.start_by_amounts else "nodes"
 
 
 def choice_fields(choice: Choice) -> dict[str, Any]:

@@ -9,7 +9,7 @@ reservation begins.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seaway.application.changes import Change
@@ -109,6 +109,15 @@ class Closed:
             in_time = spec.time_limit_s is not None and self.now_ns + spec.time_limit_s * NS_PER_S <= each.starts_ns
             if not (in_time or self.now_ns >= each.ends_ns or each.is_held_by(spec.tenant, spec.queue)):
                 yield each
+
+    @property
+    def times_ns(self) -> Sequence[int]:
+        """Times at which the rules change, nanoseconds since 1970."""
+        return [at_ns for each in self.reservations for at_ns in (each.starts_ns, each.ends_ns)]
+
+    def at(self, now_ns: int) -> Closed:
+        """Return the same reservations at another time."""
+        return replace(self, now_ns=now_ns)
 
 
 class AdvanceReservations:

@@ -125,9 +125,7 @@ class Controller:
         self.steering = Steering(self.live, self.scheduler.ready)
         self.standbys = Standbys(self.live, self.scheduler.ready)
         self.slo_violations = SloMonitor(self.live, self.scheduler.ready, self.scheduler.reservations)
-        self.forecast = Forecast(
-            self.live, self.scheduler.reservations, self.scheduler.preemptor, self.names, self.lock
-        )
+        self.forecast = Forecast(self.live, self.scheduler, self.names, self.lock)
         self._clock = clock
         self.half_read = False
         self.failures = 0

@@ -16,7 +16,6 @@ from seaway.application.control.arrays import Arrays
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dependencies import Dependencies
 from seaway.application.control.dispatch import Dispatcher
-from seaway.application.control.elastic_work import ElasticWork
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.last_reports import LastReports
@@ -47,6 +46,7 @@ from seaway.scheduling.cycle.fork import Fork
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.state import PlannedMove, State
 from seaway.scheduling.cycle.waiting import Waiting
+from seaway.scheduling.cycle.work import ElasticWork
 from seaway.scheduling.queueing.registry import make_queue_discipline
 from seaway.scheduling.queueing.tree import QueueTree
 
@@ -113,8 +113,6 @@ class ControlState(State):
         Durations of stages.
     history
         Past use and past runs.
-    elastic_work
-        Progress of elastic jobs.
     dependencies, arrays
         Held jobs, and arrays, which are not in `jobs`.
     last_reports
@@ -139,7 +137,7 @@ class ControlState(State):
         self.link_table = LinkTable(sample_interval_s=settings.sample_interval_s)
         self.stages = Stages(clock)
         self.history = History(clock, settings)
-        self.elastic_work = ElasticWork(clock)
+        self.work = ElasticWork(clock.monotonic_ns)
         self.recent: deque[Job] = deque(maxlen=MIX)
         self.taken_in = 0
         self.doubtful = False
@@ -191,7 +189,7 @@ class ControlState(State):
             restart_cost_s=self.scheduler.restart_cost,
         )
         self.history.clear()
-        self.elastic_work.clear()
+        self.work.clear()
         self._capacity_of = -1
         self._weights_without_effect: set[str] = set()
         self.waiting = Waiting(make_queue_discipline(self.settings.queue_discipline), self.tree)
@@ -366,7 +364,7 @@ class ControlState(State):
         elif before and before.placements is not attempt.placements and before.placements != attempt.placements:
             self._resize(key, before, attempt)
         self.note_size(attempt.job_id)
-        self.elastic_work.note(key, attempt, self.began_ns.get(key))
+        self.work.note(key, attempt, self.began_ns.get(key))
         self._note_start(key, attempt, fresh=fresh)
         if attempt.state is AttemptState.ENDING:
             self._settling.add(key)
@@ -489,7 +487,7 @@ class ControlState(State):
         self.made_again.pop(key, None)
         self.restored.pop(key, None)
         self.history.ended(key)
-        self.elastic_work.drop(key)
+        self.work.drop(key)
         self.done.discard(key)
         self.unread_logs.discard(key)
         self.tree.release(key)
@@ -758,10 +756,6 @@ class ControlState(State):
     def learned_s(self, key: Key) -> int | None:
         """Return the learned duration of an attempt, seconds; None if it is unknown."""
         return self.history.expected_s(key)
-
-    def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
-        """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
-        return self.elastic_work.rest_ns(key, attempt)
 
     def latest(self, job_id: str) -> Attempt | None:
         """Return the latest attempt of a job, if it has not ended."""

@@ -394,6 +394,7 @@ class Overview:
         return replace(
             reason,
             estimated_start_ns=planned.starts_ns if planned else None,
+            start_by_amounts=bool(planned and planned.by_amounts),
             learned_duration_s=past.expected_s if past else None,
             learned_runs=len(past.runs_s) if past else 0,
         )

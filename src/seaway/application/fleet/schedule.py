@@ -10,7 +10,7 @@ from heapq import nsmallest
 from itertools import islice, zip_longest
 
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.forecast import PlannedStart
+from seaway.application.views import PlannedStart
 from seaway.domain.amounts import GPUS, requested_amounts
 from seaway.domain.arrays import index_of
 from seaway.domain.attempt import Attempt

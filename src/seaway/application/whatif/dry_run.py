@@ -16,13 +16,13 @@ from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.scheduler.changes import makers, preview_text
+from seaway.application.control.scheduler.forks import Policies
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
 from seaway.application.views import Choice, DryRun, Reason, RoomMaker, Sees
 from seaway.application.whatif.advice import holders, limit_to_raise, queues_with_room
 from seaway.application.whatif.limitations import MAX_NAMED, Usable, usable
-from seaway.application.whatif.trial import Policies
 from seaway.domain import reasons
 from seaway.domain.amounts import held_amounts, requested_amounts
 from seaway.domain.attempt import Attempt
@@ -291,7 +291,8 @@ class DryRuns:
             fork = live.fork()
             if names.queues.get(spec.queue) != live.queues.get(spec.queue):  # it is stored, but not applied yet
                 fork.use_queues(list(names.queues.values()), list(names.tenants.values()))
-            cycle = self._controller.scheduler.cycle.fork(fork, Policies(self._controller))
+            scheduler = self._controller.scheduler
+            cycle = scheduler.cycle.fork(fork, Policies(scheduler, self._controller.lock))
         fork.waiting.put(entry)
         cycle.begin()
         for _ in range(MAX_ROUNDS):

@@ -6,39 +6,32 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from seaway.application.control import pending
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
-from seaway.application.control.rejections import NEVER_REFUSED, Refusals
-from seaway.application.control.scheduler.forecast import MAX_PLANNED, PlanState, in_order, planned, running
+from seaway.application.control.scheduler.forecast import PlanState, expected_starts, in_order, planned, running
+from seaway.application.control.scheduler.forks import copy_of
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS
 from seaway.application.control.tenancy import Names
 from seaway.application.transitions import without_lost
 from seaway.application.whatif.limitations import RESERVED, reserved_text
 from seaway.application.whatif.queues import QueueChanges
+from seaway.application.whatif.waits import Side
 from seaway.domain.amounts import GPUS, Amounts, capacity_of, total_of
 from seaway.domain.attempt import NS_PER_S, Attempt
 from seaway.domain.cluster import Cluster, Fleet
 from seaway.domain.device import Device
 from seaway.domain.errors import RejectedError
-from seaway.domain.job import Job
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
 from seaway.domain.node import Node
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Queue
+from seaway.domain.queues import Backfill
 from seaway.domain.reasons import Reason, also
-from seaway.scheduling.cycle.ahead import Ahead
-from seaway.scheduling.cycle.cycle import Cycle
-from seaway.scheduling.cycle.fork import Fork
 from seaway.scheduling.cycle.jobs import Entry
-from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.cycle.waiting import Waiting
 from seaway.scheduling.engine import trial_placements
 from seaway.scheduling.explain import Keeper, explain, summary
-from seaway.scheduling.profile import Profile
-from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.shortage import shortage
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -49,6 +42,9 @@ ASKED = "asked-"
 
 MAX_NODES = 1000
 """Maximum number of nodes that a question can add."""
+
+MAX_PLANNED = 10_000
+"""Maximum number of jobs with a planned start on each side."""
 
 MAX_EXPLAINED = 20
 """Maximum number of explained kinds of waiting jobs."""
@@ -61,83 +57,6 @@ class NewNodes:
     cluster: str
     like: str
     count: int
-
-
-class Policies:
-    """Policies of queues, for a copy of the control loop in another thread.
-
-    Parameters
-    ----------
-    names
-        Queues, which may differ from the present ones; None for these.
-    policy
-        Policy of all queues; empty for that of each.
-    """
-
-    def __init__(self, controller: Controller, names: Names | None = None, policy: str = "") -> None:
-        self._lock, self._scheduler = controller.lock, controller.scheduler
-        self._names = names
-        self._policy = policy
-
-    def profile(self, queue: str) -> Profile:
-        """Return the profile of a queue's policy."""
-        with self._lock:
-            return self._scheduler.learnt(self._name(queue)).profile
-
-    def unready(self, queue: str) -> str:
-        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
-        with self._lock:
-            return self._scheduler.unready_policy(self._name(queue))
-
-    def by_rules(self, queue: str) -> bool:
-        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
-        with self._lock:
-            return self._scheduler.learnt(self._name(queue)).by_rules
-
-    def _name(self, queue: str) -> str:
-        known = self._names.queues.get(queue) if self._names else None
-        return self._policy or (known.policy_spec if known else self._scheduler.policy_of(queue))
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Jobs as they wait in the queues of a question."""
-
-    controller: Controller
-    names: Names
-    fork: Fork
-    refusals: Mapping[str, Refusals]
-
-    def of(self, record: JobRecord) -> Entry:
-        """Return the entry of a job."""
-        spec, user = record.spec, record.submitted_by
-        rules, apart = self._rules(record.id, spec.queue, spec.tenant, user)
-        with self.controller.lock:
-            past = self.controller.live.history.runs(spec, user)
-        return pending.entry(record, *rules, apart=apart, past=past)
-
-    def again(self, entry: Entry, queue: str) -> Entry:
-        """Return a waiting job as it would be in a queue."""
-        rules, apart = self._rules(entry.id, queue, entry.tenant, entry.user)
-        return pending.in_queue(entry, *rules, apart=apart)
-
-    def more(self, job: JobRecord, attempt: Attempt) -> Job | None:
-        """Return what is asked of the engine for more replicas of a running job; None without its queue or pool."""
-        with self.controller.lock:
-            return self.controller.live.more(job, attempt, self.names)
-
-    def completed_replicas(self, attempt: Attempt) -> frozenset[int]:
-        """Return the replicas of a running job that completed."""
-        with self.controller.lock:
-            return self.controller.live.completed_replicas(attempt)
-
-    def _rules(
-        self, job_id: str, queue: str, tenant: str, user: str
-    ) -> tuple[tuple[Queue, frozenset[str], QueueDiscipline, Refusals], Hashable]:
-        """Return the arguments of `pending.entry` for a job in a queue, and what keeps it apart from others."""
-        known, refusals = self.names.queues.get(queue) or Queue(queue), self.refusals.get(job_id, NEVER_REFUSED)
-        apart = user if self.fork.tree.limits_users(queue, tenant) else ""
-        return (known, self.names.clusters_of(queue), self.fork.waiting.discipline, refusals), apart
 
 
 class Trial:
@@ -166,16 +85,13 @@ class Trial:
             live = controller.live
             # Plans count amounts only: which jobs do not fit is known for the present fleet, and not for another.
             self.before: PlanState = replace(controller.forecast.state(), refused=frozenset())
-            self.fork, self._tenants = live.fork(), {**live.tenants}
-            policies = Policies(controller, names, policy)
-            self.cycle: Cycle = controller.scheduler.cycle.fork(self.fork, policies)
-            refusals = {**live.refusals, **{each: live.avoided(live.jobs[each]) for each in live.paired}}
+            self._unchanged = controller.forecast.ahead(self.before)
+            copy = copy_of(live, controller.scheduler, controller.lock, names, policy)
+            self._tenants = {**live.tenants}
             self._closed = closed_places(live.fleet, controller.names.reservations)
             self.later = sum(each.count for each in live.arrays.later())
-        self._policies = policies
-        self.entries = Entries(controller, names, self.fork, refusals)
-        resizer = Resizer(self.fork, self.entries, policies.profile, policies.unready, rehearses=True)
-        self.ahead = Ahead(self.fork, self.cycle, resizer, self.entries.of)
+        self.ahead, self._entries, self._policies = copy.ahead, copy.entries, copy.policies
+        self.fork, self.cycle = self.ahead.fork, self.ahead.cycle
         self.held = sorted(
             (each for each in self.fork.attempts.values() if each.state.live), key=lambda each: each.created_ns
         )
@@ -211,7 +127,7 @@ class Trial:
             queue = changes.queue_of(*entry.lane)
             if queue != entry.queue or not changed.isdisjoint(entry.lane):
                 fork.waiting.remove(entry.id)
-                fork.waiting.put(self.entries.again(entry, queue))
+                fork.waiting.put(self._entries.again(entry, queue))
         fork.waiting.try_all()
         self._state = replace(
             self._state, queues=list(names.queues.values()), tenants=list(names.tenants.values()), past=fork.tree.past
@@ -290,7 +206,7 @@ class Trial:
         for at, spec in enumerate(jobs):
             now_ns = self.fork.clock.now_ns() + at  # in the order of the question
             record = JobRecord(f"{ASKED}{at}", spec, JobState.PENDING, now_ns, now_ns, "")
-            self.fork.submit(record, self.entries.of(record))
+            self.fork.submit(record, self._entries.of(record))
 
     # Decisions.
 
@@ -334,6 +250,20 @@ class Trial:
     def state(self) -> PlanState:
         """Return the inputs of a plan of what follows."""
         return self._state.of_jobs(self.fork, self.cycle.reservations, self.cycle.preemptor)
+
+    def sides(self, started: Sequence[Entry]) -> tuple[Side, Side]:
+        """Return the waits before and after the changes. Afterwards, time has passed in the copy.
+
+        Parameters
+        ----------
+        started
+            Jobs that have waited and start now.
+        """
+        state = self.state()
+        runs = running(state)
+        after = Side(state, runs, expected_starts(state, self.ahead, MAX_PLANNED), started)
+        plan = expected_starts(self.before, self._unchanged, MAX_PLANNED)
+        return Side(self.before, running(self.before), plan), after
 
     # What became of jobs.
 

@@ -7,16 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running, planned
+from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running
+from seaway.application.views import PlannedStart
 from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.queues import Queue, children_of, path_of
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.tree import Key
-
-MAX_PLANNED = 10_000
-"""Maximum number of jobs with a planned start on each side."""
 
 MAX_SHIFTS = 20
 """Maximum number of jobs that start earlier, and of those that start later, in an answer."""
@@ -134,10 +132,12 @@ class WaitChanges:
 
 @dataclass(slots=True)
 class Side:
-    """One side of a comparison: the state with its running jobs, and the planned waits.
+    """One side of a comparison: the state with its running jobs, and the waits.
 
     Attributes
     ----------
+    plan
+        Expected starts.
     started
         Jobs that start now, which are among the running ones. They have waited for 0 seconds.
     waits_s
@@ -146,13 +146,13 @@ class Side:
 
     state: PlanState
     running: Sequence[tuple[Key, Running]]
+    plan: Mapping[str, PlannedStart]
     started: Sequence[Entry] = ()
     waits_s: Mapping[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Plan the starts."""
-        plan = planned(self.state, self.running, MAX_PLANNED)
-        starts = {each.id: plan.get(each.id) for each in self.state.entries}
+        """Compute the waits."""
+        starts = {each.id: self.plan.get(each.id) for each in self.state.entries}
         self.waits_s = dict.fromkeys((each.id for each in self.started), 0.0) | {
             job_id: UNKNOWN_S
             if start is None or start.starts_ns is None

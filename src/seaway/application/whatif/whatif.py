@@ -8,7 +8,6 @@ from functools import partial
 
 from seaway.application.admission import Admission
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.forecast import running
 from seaway.application.control.tenancy import Names
 from seaway.application.operations import require_policy
 from seaway.application.ports.store import Store
@@ -25,7 +24,7 @@ from seaway.application.whatif.question import (
 )
 from seaway.application.whatif.trace import InTurn, Replay, Spread, Stopped, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.trial import Trial
-from seaway.application.whatif.waits import Side, compare
+from seaway.application.whatif.waits import compare
 from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
@@ -95,18 +94,19 @@ class WhatIf:
         trial.ahead.decide()
         snapshot = trial.free()
         why = trial.reasons(snapshot)
-        state = trial.state()
-        started = [each for each in waits if trial.placements(each.id)]
-        sides = Side(trial.before, running(trial.before)), Side(state, running(state), started)
-        changes = compare(*sides, question.window_s)
+        moves, resizes = self._moves(trial, leaving, waits, why), self._resizes(trial, why)
         runs = [each for each in trial.fork.attempts.values() if each.state.live]
+        after = totals(snapshot, len(runs), trial.later + len(trial.fork.waiting))
+        applicable = requested_moves([(each, trial.fork.jobs[each.job_id], found[each.job_id]) for each in leaving])
+        sides = trial.sides([each for each in waits if trial.placements(each.id)])
+        changes = compare(*sides, question.window_s)
         answer = consequences(
-            self._moves(trial, leaving, waits, why, changes.starts_ns),
-            self._resizes(trial, why),
-            (before, totals(snapshot, len(runs), trial.later + len(trial.fork.waiting))),
+            [replace(each, starts_ns=changes.starts_ns.get(each.job_id)) for each in moves],
+            resizes,
+            (before, after),
             changes_of_clusters(clusters, sums_of(snapshot, [where(each.remaining) for each in runs])),
             changes,
-            requested_moves([(each, trial.fork.jobs[each.job_id], found[each.job_id]) for each in leaving]),
+            applicable,
             trial.lost_gpu_hours,
         )
         if not question.replays:
@@ -128,12 +128,7 @@ class WhatIf:
         return leaving
 
     def _moves(
-        self,
-        trial: Trial,
-        leaving: Sequence[Attempt],
-        waits: Sequence[Entry],
-        why: Mapping[str, str],
-        starts_ns: Mapping[str, int],
+        self, trial: Trial, leaving: Sequence[Attempt], waits: Sequence[Entry], why: Mapping[str, str]
     ) -> list[Move]:
         """Return the placement of each job before and after that was placed, or waits."""
         ended = [each for each in trial.held if (each.job_id, each.number) in trial.ahead.ended]
@@ -146,7 +141,6 @@ class WhatIf:
                 before.get(job_id, ()),
                 where(trial.placements(job_id)),
                 why.get(job_id, ""),
-                starts_ns.get(job_id),
             )
             for job_id in dict.fromkeys(jobs)
         ]

@@ -179,6 +179,13 @@ class Cycle:
             waiting.try_all()
         self._model_shares.renew()
 
+    def due_ns(self) -> Iterator[int]:
+        """Yield monotonic times at which jobs may be decided otherwise although nothing has ended by then."""
+        yield from self.preemptor.due_ns()
+        yield from self.reservations.due_ns()
+        if self.deferral.due_ns is not None:
+            yield self.deferral.due_ns
+
     def is_planned(self, queue: str) -> bool:
         """Report whether jobs of a queue start in the order of a plan, because an earlier one does not fit."""
         return self._state.backfill_of(queue) is Backfill.CONSERVATIVE and self._state.waiting.passes_over(queue)

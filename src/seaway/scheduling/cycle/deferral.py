@@ -80,6 +80,11 @@ class Deferral:
         """Return why jobs of a kind are deferred; empty if they are not."""
         return self._why.get(kind, "")
 
+    @property
+    def due_ns(self) -> int | None:
+        """Monotonic time of the next try; None if no job is deferred."""
+        return self._again_ns
+
     def due(self, waiting: Iterable[Entry]) -> bool:
         """Report whether deferred jobs are due for another try; drop the state of jobs that do not wait."""
         now_ns = self._now_ns()

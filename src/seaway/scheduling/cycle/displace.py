@@ -254,6 +254,10 @@ class Preemptor:
         self._infeasible.clear()
         self._aside, self._all_again_ns = None, self._state.clock.monotonic_ns()
 
+    def due_ns(self) -> Iterator[int]:
+        """Yield monotonic times at which minimum run times have passed for which jobs wait."""
+        return (due_ns for due_ns, _ in self._later.values())
+
     @property
     def searches(self) -> bool:
         """True if the next call of `claims` continues with jobs that have asked, or are set aside."""

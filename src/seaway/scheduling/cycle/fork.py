@@ -9,19 +9,19 @@ from typing import Protocol
 from seaway.domain.amounts import held_amounts
 from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
-from seaway.domain.job_state import JobState
+from seaway.domain.job_state import AttemptState, JobState
 from seaway.domain.queues import Queue
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.jobs import Entry
-from seaway.scheduling.cycle.state import AdvanceRules, Fleet, State
+from seaway.scheduling.cycle.state import Fleet, FutureRules, State
 from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.scheduling.queueing.tree import Key
 
 
 @dataclass(slots=True)
-class FixedClock:
-    """A time at which many decisions are made.
+class SetClock:
+    """A clock that stands still until it is set.
 
     Attributes
     ----------
@@ -39,6 +39,11 @@ class FixedClock:
     def monotonic_ns(self) -> int:
         """Return the monotonic time, nanoseconds since an arbitrary start."""
         return self.elapsed_ns
+
+    def advance(self, by_ns: int) -> None:
+        """Let time pass."""
+        self.wall_ns += by_ns
+        self.elapsed_ns += by_ns
 
 
 class FleetCopy(Fleet, Protocol):
@@ -71,12 +76,12 @@ class Fork(State):
     """
 
     def __init__(
-        self, state: State, fleet: FleetCopy, advance: AdvanceRules, unsent: Collection[tuple[str, int, str]]
+        self, state: State, fleet: FleetCopy, advance: FutureRules, unsent: Collection[tuple[str, int, str]]
     ) -> None:
-        self.clock = FixedClock(state.clock.now_ns(), state.clock.monotonic_ns())
+        self.clock: SetClock = SetClock(state.clock.now_ns(), state.clock.monotonic_ns())
         self.settings = state.settings
         self.fleet: FleetCopy = fleet
-        self.advance = advance
+        self.advance: FutureRules = advance
         self.tree = state.tree.fork()
         self.waiting = state.waiting.fork(self.tree)
         self.jobs, self.attempts, self.assumed = state.jobs.copy(), state.attempts.copy(), state.assumed.copy()
@@ -85,6 +90,7 @@ class Fork(State):
         self.awaiting_victims, self.moves = state.awaiting_victims.copy(), state.moves.copy()
         self.resizing, self.extended = state.resizing.copy(), state.extended.copy()
         self.resize_after_ns = state.resize_after_ns.copy()
+        self.work = state.work.fork(self.clock.monotonic_ns)
         self._queues: Mapping[str, Queue] = dict(state.queues)
         self._moved = {job_id: state.entry(job) for job_id in state.moves if (job := state.jobs.get(job_id))}
         self._unsent = frozenset(unsent)
@@ -119,18 +125,19 @@ class Fork(State):
         past = self._learned.get(key)
         return past.expected_s if past else self._from.learned_s(key)
 
-    def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
-        """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
-        rest_ns, before = self._from.shared_rest_ns(key, attempt), self._from.attempts.get(key)
-        if rest_ns is None or before is None or before is attempt:
-            return rest_ns
-        return rest_ns * len(before.remaining) // len(attempt.remaining)  # the others do the rest
-
     def assume(self, entry: Entry, attempt: Attempt, booking: Allocation) -> None:
         """Record the attempt of a job that starts, and what it is expected to take."""
         super().assume(entry, attempt, booking)
         if entry.past:
             self._learned[entry.next_attempt] = entry.past
+
+    def pass_time(self, by_ns: int) -> None:
+        """Let time pass. Attempts neither begin nor end by themselves."""
+        before_ns = self.clock.now_ns()
+        self.clock.advance(by_ns)
+        self.advance = self.advance.at(self.clock.now_ns())
+        if any(before_ns < at_ns <= self.clock.now_ns() for at_ns in self.advance.times_ns):
+            self.fleet.version += 1  # more jobs may fit
 
     def submit(self, record: JobRecord, entry: Entry) -> None:
         """Add a job that waits, or let a known one wait again."""
@@ -146,9 +153,19 @@ class Fork(State):
         self.jobs[key[0]] = replace(self.jobs[key[0]], state=JobState.SCHEDULED, attempt=attempt.number)
         self.note_size(key[0])
 
+    def begin(self, key: Key) -> None:
+        """Let an attempt run from now on."""
+        self.attempts[key] = attempt = replace(
+            self.attempts[key], state=AttemptState.RUNNING, running_ns=self.clock.now_ns()
+        )
+        self.began_ns[key] = self.clock.monotonic_ns()
+        self.work.note(key, attempt, self.began_ns[key])
+        self.jobs[key[0]] = replace(self.jobs[key[0]], state=JobState.RUNNING)
+
     def end(self, key: Key) -> Attempt:
         """End an attempt, and release all that it holds."""
         attempt = self.attempts.pop(key)
+        self.work.drop(key)
         self.fleet.give_back(key)
         self.tree.release(key)
         self.began_ns.pop(key, None)
@@ -163,6 +180,7 @@ class Fork(State):
         self.attempts[key] = now = replace(attempt, placements=attempt.remaining, amounts=amounts)
         self.fleet.resize(now, self.bookings.pop(key, None))
         self.hold(now)
+        self.work.note(key, now, self.began_ns.get(key))
         if shrinks:
             self.fleet.version += 1
             self.tree.note_fall(self.owner(now))

@@ -107,6 +107,11 @@ class Reservations:
         """Return the reservation of a job."""
         return next((each for each in self._made.values() if each.entry.id == job_id), None)
 
+    def due_ns(self) -> Iterator[int]:
+        """Yield monotonic times at which reservations without a known start, and the pauses after them, have ended."""
+        yield from (each.until_ns + 1 for each in self._made.values() if each.starts_ns is None)
+        yield from self._paused.values()
+
     def claims(self) -> Iterator[Entry]:
         """Yield the jobs whose victims are ending."""
         return (each.entry for key, each in self._made.items() if "/" in key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from seaway.domain.reservations import AdvanceReservation
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.waiting import Waiting
+from seaway.scheduling.cycle.work import ElasticWork
 from seaway.scheduling.queueing.model_shares import NO_MODEL, without_models
 from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -90,6 +91,17 @@ class AdvanceRules(Protocol):
         """Yield the reservations whose capacity a job that starts now must not use."""
 
 
+class FutureRules(AdvanceRules, Protocol):
+    """Rules of advance reservations at a time, which does not pass by itself."""
+
+    @property
+    def times_ns(self) -> Sequence[int]:
+        """Times at which the rules change, nanoseconds since 1970."""
+
+    def at(self, now_ns: int) -> FutureRules:
+        """Return the rules at another time, nanoseconds since 1970."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
     """Move of a job to certain nodes by an operator. A restart of the server forgets it.
@@ -152,6 +164,8 @@ class State(ABC):
         Jobs that operators move to certain nodes, until they are placed. They survive a reload of the state.
     advance
         What waiting jobs must leave free for advance reservations.
+    work
+        Work that elastic attempts have done.
     """
 
     clock: Clock
@@ -172,6 +186,7 @@ class State(ABC):
     resize_after_ns: dict[str, int]
     moves: dict[str, PlannedMove]
     advance: AdvanceRules
+    work: ElasticWork
 
     @property
     @abstractmethod
@@ -194,10 +209,6 @@ class State(ABC):
     def learned_s(self, key: Key) -> int | None:
         """Return the learned duration of an attempt, seconds; None if it is unknown."""
 
-    @abstractmethod
-    def shared_rest_ns(self, key: Key, attempt: Attempt) -> int | None:
-        """Return the nanoseconds until the expected end of an elastic attempt; None if it is unknown, or for others."""
-
     def expected_rest_ns(self, key: Key, now_ns: int, typical_s: int | None = None) -> int | None:
         """Return the nanoseconds until the expected end of an attempt by the wall clock; None if it is unknown.
 
@@ -212,7 +223,7 @@ class State(ABC):
         learned_s = self.learned_s(key)
         if learned_s is None and not attempt.spec.restarts:
             learned_s = typical_s
-        rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.shared_rest_ns(key, attempt)
+        rest_ns, shared_ns = attempt.expected_rest_ns(now_ns, learned_s), self.work.rest_ns(key, attempt)
         limit_s = attempt.spec.time_limit_s
         if shared_ns is None or limit_s is None:
             return rest_ns if shared_ns is None else shared_ns

@@ -1,16 +1,17 @@
 """Expected order and starts of waiting jobs, planned from the live state on demand.
 
-The plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the earliest start
-that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a start is an
-estimate. A job that has been tried on the present fleet and does not fit starts at the earliest when a job or a
-reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which nothing
-is known is planned with the median of the latest runs.
+With few jobs, the scheduling cycle runs on a copy of the state, and time passes there from the end of one job to the
+next. Otherwise the plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the
+earliest start that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a
+start is an estimate. A job that has been tried on the present fleet and does not fit starts at the earliest when a job
+or a reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which
+nothing is known is planned with the median of the latest runs.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -20,10 +21,12 @@ from itertools import pairwise
 import numpy as np
 
 from seaway.application.control.arrays import LaterTasks
+from seaway.application.control.scheduler.forks import copy_of
+from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
-from seaway.application.views import ClusterState
+from seaway.application.views import ClusterState, PlannedStart
 from seaway.domain.amounts import CPU, GPU_MEMORY, GPUS, JOBS, MEMORY, MODEL_PREFIX, Amounts, amount_of
 from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
@@ -33,6 +36,7 @@ from seaway.domain.queues import Backfill, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.arrays import Int64
+from seaway.scheduling.cycle.ahead import Ahead
 from seaway.scheduling.cycle.displace import Preemptor
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservations
@@ -44,6 +48,9 @@ from seaway.scheduling.queueing.tree import GpuWeights, Holder, Key, Owner, Queu
 
 MAX_PLANNED = 2000
 """Maximum number of jobs with a planned start. Jobs behind them have none."""
+
+MAX_FOLLOWED = 200
+"""Maximum number of running and waiting jobs of which each is followed. With more, amounts are counted."""
 
 FRESH_S = 0.5
 """Minimum age of a plan before it is made again, seconds."""
@@ -57,28 +64,6 @@ RECORD_NS = 60 * NS_PER_S
 """Minimum age of a plan before it is made again only to record estimates, nanoseconds."""
 
 _RESOURCES = (GPUS, GPU_MEMORY, CPU, MEMORY)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedStart:
-    """Expected start of a waiting job.
-
-    Attributes
-    ----------
-    rank
-        Number of jobs of the whole fleet that are expected to be tried before it.
-    starts_ns
-        Expected start by the wall clock; None if it is unknown.
-    ends_ns
-        Expected end by the wall clock; None if it is unknown.
-    clusters
-        Clusters that the job may use; empty for all.
-    """
-
-    rank: int
-    starts_ns: int | None
-    ends_ns: int | None = None
-    clusters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +130,13 @@ class PlanState:
         known_s = entry.max_duration_s
         return self.typical_s if known_s is None and not entry.spec.restarts else known_s
 
+    @property
+    def follows(self) -> bool:
+        """False if too many jobs run or wait to follow each, or if a queue needs a plan itself."""
+        count = len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later)
+        planned = {queue.name for queue in self.queues if queue.backfill is Backfill.CONSERVATIVE}
+        return count <= MAX_FOLLOWED and all(each.queue not in planned for each in self.entries)
+
     def of_jobs(self, of: State, reservations: Reservations, preemptor: Preemptor) -> PlanState:
         """Return the same inputs with the jobs of a state, which may be a fork."""
         monotonic_ns = of.clock.monotonic_ns()
@@ -184,14 +176,12 @@ class Forecast:
     def __init__(
         self,
         live: ControlState,
-        reservations: Reservations,
-        preemptor: Preemptor,
+        scheduler: Scheduler,
         names: Names,
         lock: AbstractContextManager[None],
     ) -> None:
         self._live = live
-        self._reservations = reservations
-        self._preemptor = preemptor
+        self._scheduler = scheduler
         self._names = names
         self._lock = lock
         self._making = threading.Lock()
@@ -209,7 +199,8 @@ class Forecast:
             if began_ns >= self._until_ns:
                 with self._lock:
                     state = self.state()
-                self._plan = planned(state, running(state))
+                    ahead = self.ahead(state)
+                self._plan = expected_starts(state, ahead, MAX_PLANNED)
                 self._compare()
                 self._recorded_ns = clock.monotonic_ns()
                 took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
@@ -245,6 +236,10 @@ class Forecast:
                 if planned.starts_ns is not None and job_id in waiting:
                     self._first.setdefault(job_id, planned.starts_ns)
 
+    def ahead(self, state: PlanState) -> Ahead | None:
+        """Return a copy of the control loop if each of its jobs can be followed. The caller holds the lock."""
+        return copy_of(self._live, self._scheduler, self._lock).ahead if state.follows else None
+
     def state(self) -> PlanState:
         """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
         live = self._live
@@ -277,7 +272,7 @@ class Forecast:
             ),
             later=[(each, live.entry(each.array.task(0))) for each in live.arrays.later()],
         )
-        return state.of_jobs(live, self._reservations, self._preemptor)
+        return state.of_jobs(live, self._scheduler.reservations, self._scheduler.preemptor)
 
 
 def running(state: PlanState) -> list[tuple[Key, Running]]:
@@ -637,6 +632,47 @@ def _later_entries(state: PlanState, most: int) -> Iterator[Entry]:
             job_id = f"{last}~{number:06}"  # behind all tasks in the queue
             job = replace(one.job, name=job_id)
             yield replace(one, id=job_id, job=job, order=state.discipline.job_key(job, one.submitted_ns, queue))
+
+
+def expected_starts(state: PlanState, ahead: Ahead | None, most: int) -> Mapping[str, PlannedStart]:
+    """Return the expected starts of waiting jobs, in order.
+
+    Parameters
+    ----------
+    ahead
+        Copy of the control loop in this state, in which time passes; None to count amounts.
+    most
+        Maximum number of jobs with a planned start.
+    """
+    return _followed(state, ahead, most) if ahead and state.follows else planned(state, running(state), most)
+
+
+def _followed(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, PlannedStart]:
+    """Return the starts that the scheduling cycle decides as time passes, in the order of starts; the others follow."""
+    arrays = {tasks.array.id: tasks.array for tasks, _ in state.later}
+    for entry in _later_entries(state, most):
+        array = arrays[entry.array]
+        task = replace(array.task(0), id=entry.id), replace(entry, array="")
+        if array.spec.array and array.spec.array.limit:
+            ahead.later.setdefault(array.id, deque()).append(task)
+        else:
+            ahead.fork.submit(*task)
+    shift_ns = state.now_ns - ahead.fork.clock.now_ns()
+    ahead.look(most)
+    waiting = {each.id: each for each in state.entries}
+    started = sorted((at_ns, job_id) for job_id, at_ns in ahead.starts_ns.items() if job_id in waiting)
+    left = [each for job_id, each in waiting.items() if job_id not in ahead.starts_ns]
+    found: dict[str, PlannedStart] = {}
+    for rank, (at_ns, job_id) in enumerate(started):
+        entry, starts_ns = waiting[job_id], at_ns + shift_ns
+        lasts_s = entry.max_duration_s
+        ends_ns = None if lasts_s is None else starts_ns + lasts_s * NS_PER_S
+        clusters = entry.job.demand.nodes.clusters
+        found[job_id] = PlannedStart(rank, starts_ns, ends_ns, clusters, by_amounts=False)
+    for rank, entry in enumerate(in_order(state.discipline, ahead.fork.tree, left), len(started)):
+        clusters = entry.job.demand.nodes.clusters
+        found[entry.id] = PlannedStart(rank, None, None, clusters, by_amounts=False)
+    return found
 
 
 def planned(

@@ -11,13 +11,13 @@ from seaway.application.changes import Change, Outcome
 from seaway.application.control.rejections import Due
 from seaway.application.control.scheduler.changes import ACTOR
 from seaway.application.control.scheduler.compile_readiness import CompileReadiness
-from seaway.application.control.scheduler.forecast import PlannedStart
 from seaway.application.control.scheduler.score_breakdown import ScoreBreakdown, ScoreRecorder
 from seaway.application.control.scheduler.shadow import Shadows
 from seaway.application.control.scheduler.waiting_reasons import WaitingReasons
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
 from seaway.application.transitions import blocked, moved, placed, stepped, waiting_text
+from seaway.application.views import PlannedStart
 from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from seaway.application.control.fleet import Key
-from seaway.application.ports.clock import Clock
-from seaway.application.records import NS_PER_S
-from seaway.domain.attempt import Attempt
+from seaway.domain.attempt import NS_PER_S, Attempt
+from seaway.scheduling.queueing.tree import Key
 
 
 @dataclass(slots=True)
@@ -24,11 +23,22 @@ class ElasticWork:
 
     The expected duration of an elastic job is that with its minimum of replicas. With twice as many, the rest takes
     half the time.
+
+    Parameters
+    ----------
+    now_ns
+        Monotonic clock.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
         self._progress: dict[Key, _Progress] = {}
+
+    def fork(self, now_ns: Callable[[], int]) -> ElasticWork:
+        """Return the same work on another clock, which changes on its own."""
+        twin = ElasticWork(now_ns)
+        twin._progress = {key: replace(each) for key, each in self._progress.items()}  # of this class
+        return twin
 
     def clear(self) -> None:
         """Drop all attempts."""
@@ -49,7 +59,7 @@ class ElasticWork:
         """
         if began_ns is None or not attempt.spec.elastic:
             return
-        now_ns, replicas = self._clock.monotonic_ns(), _working(attempt)
+        now_ns, replicas = self._now_ns(), _working(attempt)
         known = self._progress.setdefault(key, _Progress(replicas, began_ns))
         if known.replicas != replicas:
             known.done_ns += known.replicas * (now_ns - known.since_ns)
@@ -63,7 +73,7 @@ class ElasticWork:
         known, expected_s = self._progress.get(key), attempt.spec.expected_duration_s
         if known is None or expected_s is None:
             return None
-        done_ns = known.done_ns + known.replicas * (self._clock.monotonic_ns() - known.since_ns)
+        done_ns = known.done_ns + known.replicas * (self._now_ns() - known.since_ns)
         return abs(expected_s * attempt.spec.least_replicas * NS_PER_S - done_ns) // known.replicas
 
 
