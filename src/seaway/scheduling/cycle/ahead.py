@@ -206,8 +206,10 @@ class Ahead:
 
     def _complete(self, key: Key) -> None:
         """End an attempt that has done its work. Replicas that have not started yet wait."""
-        attempt, job = self.fork.end(key), self.fork.jobs[key[0]]
+        attempt, job = self.fork.end(key), self.fork.jobs.get(key[0])
         del self._ends_ns[key]
+        if job is None or job.attempt != attempt.number:
+            return
         completed = job.completed + len(attempt.remaining)
         if job.spec.starts_in_part and completed < job.spec.replicas:
             record = replace(job, state=JobState.QUEUED, completed=completed)
