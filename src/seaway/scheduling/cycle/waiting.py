@@ -693,9 +693,16 @@ class Waiting:
                 self._order.put(lane.name, FirstJob(entry.order, entry.kind.requested))
 
     def _in_order(self, queue: str) -> list[_Lane]:
-        """Return the lanes of a queue with jobs, that of the tenant whose turn it is first."""
+        """Return the lanes of a queue with jobs, that of the tenant whose turn it is first.
+
+        Without backfill, a job for which others have ended goes before all, also before these.
+        """
+        wins = self.tree.has_claim if self._strict(queue) else lambda _: False
         keys = {
-            lane.name: self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested))
+            lane.name: (
+                not wins(first[2].id),
+                self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested)),
+            )
             for lane in self._lanes_of(queue)
             if (first := lane.jobs.first(self._waits))
         }

@@ -923,6 +923,10 @@ class QueueTree:
         if key not in self._held:
             self._count_claimed(key, 1)
 
+    def has_claim(self, job: str) -> bool:
+        """Report whether room is reserved for a job."""
+        return job in self._claims
+
     def drop_claim(self, job: str) -> Claim | None:
         """Release the room that is reserved for a job, and return the claim, if any."""
         self._build()

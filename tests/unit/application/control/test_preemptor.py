@@ -62,6 +62,18 @@ def test_a_higher_priority_displaces_a_lower_one() -> None:
     assert made.job(victim).attempt == 2
 
 
+def test_a_winner_starts_before_the_job_that_it_displaced_although_that_has_the_turn() -> None:
+    """Without backfill only the first job is tried: the winner, not its victim, whose tenant holds less by then."""
+    made = with_queues(gpus(3), replace(BY_PRIORITY, backfill=Backfill.NONE))
+    made.plane.submit(*[spec(queue="x", tenant="b", priority=5) for _ in range(2)])
+    victim = made.submit(queue="x", tenant="a")
+    made.plane.run(10)
+    assert made.state(victim) == "running"
+    winner = made.submit(queue="x", tenant="b", priority=5)
+    made.plane.run(10)
+    assert (made.state(winner), made.state(victim)) == ("running", "queued")
+
+
 def test_equal_priorities_and_other_queues_do_not_displace() -> None:
     """Without a guarantee, a queue takes nothing from others; an equal priority takes nothing at all."""
     made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
