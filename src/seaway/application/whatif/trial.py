@@ -286,15 +286,17 @@ class Trial:
             The fleet without reservations.
         """
         known: dict[Hashable, str] = {}
-        explained, why = 0, {}
-        for entry in sorted(self.fork.waiting.entries(), key=lambda each: not each.id.startswith(ASKED)):
-            if hit := self.fork.waiting.limit_of(entry):
-                why[entry.id] = hit.message
-                continue
-            kind = entry.lane, entry.kind, self.fork.waiting.is_behind(entry), self.cycle.delays_others(entry)
-            if kind not in known and explained < MAX_EXPLAINED:
-                known[kind] = self._explain(entry, snapshot)
-                explained += 1
+        explained, why, waiting = 0, dict[str, str](), self.fork.waiting
+        strict = (each.name for each in self._state.queues if each.backfill is Backfill.NONE)
+        heads = {first.id for queue in strict if (first := next(waiting.in_turn(queue), None))}
+        for entry in sorted(waiting.entries(), key=lambda each: not each.id.startswith(ASKED)):
+            kind = entry.lane, entry.kind, entry.user, entry.id in heads
+            if kind not in known:
+                if hit := waiting.limit_of(entry):
+                    known[kind] = hit.message
+                elif explained < MAX_EXPLAINED:
+                    known[kind] = self._explain(entry, snapshot)
+                    explained += 1
             why[entry.id] = known.get(kind, "")
         for (job_id, _), winner in self.ahead.ended.items():
             why[job_id] = Reason("displaced", winner=_named(winner))

@@ -58,6 +58,9 @@ FRESH_S = 0.5
 REST = 20
 """Minimum age of a plan, as a multiple of the time that it took."""
 
+STALE_NS = 2_000_000_000
+"""Time for which callers get the last plan while a new one is made, nanoseconds."""
+
 NS_PER_S = 1_000_000_000
 
 RECORD_NS = 60 * NS_PER_S
@@ -185,27 +188,39 @@ class Forecast:
         self._names = names
         self._lock = lock
         self._making = threading.Lock()
-        self._until_ns = -1
+        self._until_ns = -STALE_NS
         self._recorded_ns = -RECORD_NS
         self._plan: Mapping[str, PlannedStart] = {}
         self._first: dict[str, int] = {}
         self._error = Timing()
 
     def plan(self) -> Mapping[str, PlannedStart]:
-        """Return the planned starts by job ID, in the expected order."""
-        clock = self._live.clock
-        with self._making:
-            began_ns = clock.monotonic_ns()
-            if began_ns >= self._until_ns:
-                with self._lock:
-                    state = self.state()
-                    ahead = self.ahead(state)
-                self._plan = expected_starts(state, ahead, MAX_PLANNED)
-                self._compare()
-                self._recorded_ns = clock.monotonic_ns()
-                took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
-                self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
+        """Return the planned starts by job ID, in the expected order.
+
+        While another thread makes a new plan, this may be the last one.
+        """
+        late = self._live.clock.monotonic_ns() >= self._until_ns + STALE_NS
+        if not self._making.acquire(blocking=late):
             return self._plan
+        try:
+            if self._live.clock.monotonic_ns() >= self._until_ns:
+                self._make()
+            return self._plan
+        finally:
+            self._making.release()
+
+    def _make(self) -> None:
+        """Make a new plan, which is fresh for a multiple of the time that it took."""
+        clock = self._live.clock
+        began_ns = clock.monotonic_ns()
+        with self._lock:
+            state = self.state()
+            ahead = self.ahead(state)
+        self._plan = expected_starts(state, ahead, MAX_PLANNED)
+        self._compare()
+        self._recorded_ns = clock.monotonic_ns()
+        took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
+        self._until_ns = clock.monotonic_ns() + int(max(FRESH_S, REST * took_s) * NS_PER_S)
 
     def started(self, attempts: Iterable[Attempt]) -> None:
         """Count the errors of the first estimates of jobs that start. Only the control loop calls it."""
