@@ -113,7 +113,7 @@ def _without_plans(drawn: Json) -> Json:
     return drawn
 
 
-class _Asking(Recorder):
+class _Inquirer(Recorder):
     """Asks a what-if question before jobs are submitted, a limit changes or a node is drained, and compares."""
 
     def __init__(self, given: Json, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +178,10 @@ def test_a_what_if_answer_is_what_the_control_loop_does_after_the_change(
     drawn = _without_plans(history(seed))
     for event in drawn["events"]:
         event.pop("asked", None)
-    asking = _Asking(drawn, monkeypatch)
-    asking.run()
-    assert asking.results["started"]
-    assert asking.results["stopped"] + asking.results["moved"] + asking.results["shrunk"]
+    inquirer = _Inquirer(drawn, monkeypatch)
+    inquirer.run()
+    assert inquirer.results["started"]
+    assert inquirer.results["stopped"] + inquirer.results["moved"] + inquirer.results["shrunk"]
 
 
 @pytest.mark.parametrize("seed", [1, 3])

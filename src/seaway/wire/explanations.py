@@ -109,8 +109,8 @@ class ReasonOut(Shown):
     estimated_start: str | None = None
     """Expected start of a waiting job; null if it is unknown. It depends on the expected durations of jobs."""
     start_counts: Literal["nodes", "amounts"] | None = None
-    """What the expected start counts: nodes and devices, as the next cycles decide, or, with many jobs, only amounts.
-    Null without an expected start."""
+    """Basis of the expected start: nodes and devices, as the next cycles decide, or, with many jobs, only amounts. Null
+    without an expected start."""
     learned_duration: str | None = None
     """Expected duration of a waiting job, learned from past runs of its name or user; null if the job sets one, or
     without them."""

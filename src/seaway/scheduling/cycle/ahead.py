@@ -1,4 +1,4 @@
-"""What a cycle would do: its decisions take effect on a fork, and jobs that make room are gone at once."""
+"""Decisions of a cycle that take effect on a fork, now or as time passes. Jobs that make room are gone at once."""
 
 from __future__ import annotations
 
