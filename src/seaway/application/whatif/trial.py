@@ -288,7 +288,7 @@ class Trial:
         known: dict[Hashable, str] = {}
         explained, why, waiting = 0, dict[str, str](), self.fork.waiting
         strict = (each.name for each in self._state.queues if each.backfill is Backfill.NONE)
-        heads = {first.id for queue in strict if (first := next(waiting.in_turn(queue), None))}
+        heads = {head.id for queue in strict if (head := next(waiting.in_turn(queue), None))}
         for entry in sorted(waiting.entries(), key=lambda each: not each.id.startswith(ASKED)):
             kind = entry.lane, entry.kind, entry.user, entry.id in heads
             if kind not in known:
