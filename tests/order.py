@@ -21,6 +21,7 @@ LONGEST = (
     "integration/test_cluster_faults.py",
     "integration/test_kill.py",
     "integration/test_faults.py",
+    "property/test_cycle.py",
     "scenario/test_scenarios.py",
     "integration/test_leader.py",
     "integration/test_up.py",

@@ -30,8 +30,8 @@ from tests.unit.api.rig import JOB
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "50"))
-"""Number of requests for each operation; all of them took two minutes on two busy cores."""
+EXAMPLES = int(os.environ.get("SEAWAY_FUZZ_EXAMPLES", "20"))
+"""Number of requests for each operation; all of them took a minute on two idle cores."""
 
 CHECKS = [
     not_a_server_error,
