@@ -15,6 +15,7 @@ from seaway.domain.queues import Order, Preemption, Queue
 from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.past_durations import PastRuns, length_of
+from seaway.scheduling.queueing.tree import QueueTree
 
 
 def entry(
@@ -75,6 +76,18 @@ def in_queue(
     job = _job(waits.id, spec, waits.completed, clusters, refusals)
     kind, order = _kind(job, spec, queue, apart, waits.past), discipline.job_key(job, waits.submitted_ns, queue)
     return replace(waits, spec=spec, job=job, kind=kind, order=order)
+
+
+def apart_of(tree: QueueTree, spec: JobSpec, queue: str, user: str, *, reserves: bool) -> Hashable:
+    """Return what else decides where a job fits in a queue, for `entry`.
+
+    Parameters
+    ----------
+    reserves
+        Whether there are advance reservations.
+    """
+    limited = user if tree.limits_users(queue, spec.tenant) else ""
+    return (limited, spec.tenant, spec.time_limit_s) if reserves else limited
 
 
 def _job(job_id: str, spec: JobSpec, completed: int, clusters: frozenset[str], refusals: Refusals) -> Job:

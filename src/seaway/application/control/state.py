@@ -19,7 +19,7 @@ from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.last_reports import LastReports
-from seaway.application.control.pending import entry
+from seaway.application.control.pending import apart_of, entry
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings, SchedulerSettings
 from seaway.application.control.stages import Stages
@@ -651,9 +651,8 @@ class ControlState(State):
         refusals, names = self.avoided(job), names or self.names
         name = job.spec.queue
         queue = names.queues.get(name) or Queue(name)
-        user = job.submitted_by if self.tree.limits_users(name, job.spec.tenant) else ""
         past = self.history.runs(job.spec, job.submitted_by)
-        apart = (user, job.spec.tenant, job.spec.time_limit_s) if self.names.reservations else user
+        apart = apart_of(self.tree, job.spec, name, job.submitted_by, reserves=bool(self.names.reservations))
         pool = names.clusters_of(name)
         return entry(job, queue, pool, self.waiting.discipline, refusals, apart=apart, past=past)
 

@@ -16,7 +16,7 @@ from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
 from seaway.application.control.rejections import NEVER_REFUSED
 from seaway.application.control.scheduler.changes import makers, preview_text
-from seaway.application.control.scheduler.forks import Policies
+from seaway.application.control.scheduler.forks import copy_of
 from seaway.application.control.scheduler.score_breakdown import MAX_NODES as MAX_COMPARED
 from seaway.application.control.scheduler.score_breakdown import why_chosen
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS, Why
@@ -288,11 +288,10 @@ class DryRuns:
             self._controller.require_read()
             entry = self._submitted_now(spec, user)
             live, names = self._controller.live, self._controller.names
-            fork = live.fork()
+            ahead = copy_of(live, self._controller.scheduler, self._controller.lock).ahead
+            fork, cycle = ahead.fork, ahead.cycle
             if names.queues.get(spec.queue) != live.queues.get(spec.queue):  # it is stored, but not applied yet
                 fork.use_queues(list(names.queues.values()), list(names.tenants.values()))
-            scheduler = self._controller.scheduler
-            cycle = scheduler.cycle.fork(fork, Policies(scheduler, self._controller.lock))
         fork.waiting.put(entry)
         cycle.begin()
         for _ in range(MAX_ROUNDS):

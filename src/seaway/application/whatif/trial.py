@@ -28,6 +28,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
 from seaway.domain.reasons import Reason, also
+from seaway.scheduling.cycle.ahead import Ahead
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.waiting import Waiting
 from seaway.scheduling.engine import trial_placements
@@ -259,11 +260,7 @@ class Trial:
         started
             Jobs that have waited and start now.
         """
-        state = self.state()
-        runs = running(state)
-        after = Side(state, runs, expected_starts(state, self.ahead, MAX_PLANNED), started)
-        plan = expected_starts(self.before, self._unchanged, MAX_PLANNED)
-        return Side(self.before, running(self.before), plan), after
+        return _side(self.before, self._unchanged), _side(self.state(), self.ahead, started)
 
     # What became of jobs.
 
@@ -320,6 +317,11 @@ class Trial:
                 return DELAYS
             return also(summary(explanation, short), reserved or (RESERVED if made else ""))
         return summary(explanation, short)
+
+
+def _side(state: PlanState, ahead: Ahead | None, started: Sequence[Entry] = ()) -> Side:
+    runs = running(state)
+    return Side(state, runs, expected_starts(state, runs, ahead, MAX_PLANNED), started)
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

@@ -216,7 +216,7 @@ class Forecast:
         with self._lock:
             state = self.state()
             ahead = self.ahead(state)
-        self._plan = expected_starts(state, ahead, MAX_PLANNED)
+        self._plan = expected_starts(state, running(state), ahead)
         self._compare()
         self._recorded_ns = clock.monotonic_ns()
         took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
@@ -649,17 +649,21 @@ def _later_entries(state: PlanState, most: int) -> Iterator[Entry]:
             yield replace(one, id=job_id, job=job, order=state.discipline.job_key(job, one.submitted_ns, queue))
 
 
-def expected_starts(state: PlanState, ahead: Ahead | None, most: int) -> Mapping[str, PlannedStart]:
+def expected_starts(
+    state: PlanState, attempts: Sequence[tuple[Key, Running]], ahead: Ahead | None, most: int = MAX_PLANNED
+) -> Mapping[str, PlannedStart]:
     """Return the expected starts of waiting jobs, in order.
 
     Parameters
     ----------
+    attempts
+        Running attempts, see `running`.
     ahead
         Copy of the control loop in this state, in which time passes; None to count amounts.
     most
         Maximum number of jobs with a planned start.
     """
-    return _followed(state, ahead, most) if ahead and state.follows else planned(state, running(state), most)
+    return _followed(state, ahead, most) if ahead and state.follows else planned(state, attempts, most)
 
 
 def _followed(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, PlannedStart]:

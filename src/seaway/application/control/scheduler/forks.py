@@ -116,8 +116,7 @@ class Entries:
     ) -> tuple[tuple[Queue, frozenset[str], QueueDiscipline, Refusals], Hashable]:
         """Return the arguments of `pending.entry` for a job in a queue, and what keeps it apart from others."""
         known, refusals = self.names.queues.get(queue) or Queue(queue), self.refusals.get(job_id, NEVER_REFUSED)
-        limited = user if self.fork.tree.limits_users(queue, spec.tenant) else ""
-        apart = (limited, spec.tenant, spec.time_limit_s) if self.reserves else limited
+        apart = pending.apart_of(self.fork.tree, spec, queue, user, reserves=self.reserves)
         return (known, self.names.clusters_of(queue), self.fork.waiting.discipline, refusals), apart
 
 

@@ -93,7 +93,7 @@ class _OfQueues:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LearntProfile:
     """Profile of a policy, its latest training mix, and the number of renewals at that time.
 
     With `by_rules`, only the filter rules decide whether a job fits.
@@ -130,7 +130,7 @@ class Scheduler:
         self._queues = _OfQueues(live.tree, -1)
         self._make = make
         self.make_fallback: FallbackFactory = make_fallback
-        self._profiles: dict[str, Learnt] = {}
+        self._profiles: dict[str, LearntProfile] = {}
         self._renewals: Counter[str] = Counter()
         self._renewed = 0
         self._score_recorder = ScoreRecorder(live.clock)
@@ -191,14 +191,14 @@ class Scheduler:
         known = self._state.queues.get(queue)
         return known.policy_spec if known else DEFAULT_POLICY
 
-    def learnt(self, name: str) -> Learnt:
+    def learnt(self, name: str) -> LearntProfile:
         """Return the profile of a policy by name, adapted to recent jobs."""
         mix_version = self._state.taken_in // MIN_TO_LEARN
         mix_version = 0 if not mix_version else mix_version.bit_length()
         known, renewals = self._profiles.get(name), self._renewals[name]
         if known is None or (known.mix_version, known.renewals) != (mix_version, renewals):
             profile = self._made_or_fallback(name)
-            known = self._profiles[name] = Learnt(
+            known = self._profiles[name] = LearntProfile(
                 mix_version, renewals, profile, profile.compiled(RULES_OF_FIT) is not None
             )
         return known
