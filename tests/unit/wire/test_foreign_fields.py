@@ -209,13 +209,23 @@ KUBERNETES: dict[str, Case] = {
     "half a GPU by number": (with_limits("nvidia.com/gpu: 500m"), {f"{LIMITS}nvidia.com/gpu"}, set()),
     "half a GPU of KAI": (
         pod(PROGRAM, "name: p, annotations: {gpu-fraction: '0.25'}"),
-        {"resources": {"gpus": 1, "gpu_memory": "25%"}},
+        {"resources": {"gpus": 1, "gpu_memory": "25%", "gpu_vendor": ["NVIDIA"]}},
         {f"{MARK}gpu-fraction"},
     ),
     "memory of KAI": (
         pod(PROGRAM, "name: p, annotations: {gpu-memory: '3000'}"),
-        {"resources": {"gpus": 1, "gpu_memory": "3000Mi"}},
+        {"resources": {"gpus": 1, "gpu_memory": "3000Mi", "gpu_vendor": ["NVIDIA"]}},
         {f"{MARK}gpu-memory"},
+    ),
+    "an unknown mark of a subdomain": (
+        pod(PROGRAM, "name: p, annotations: {new.kueue.x-k8s.io/rule: 'x'}"),
+        {"metadata.annotations.new.kueue.x-k8s.io/rule"},
+        set(),
+    ),
+    "a device by an annotation": (
+        pod(PROGRAM, "name: p, annotations: {cdi.k8s.io/own: 'nvidia.com/gpu=0'}"),
+        {"metadata.annotations.cdi.k8s.io/own"},
+        set(),
     ),
     "a wrong fraction": (pod(PROGRAM, "name: p, annotations: {gpu-fraction: '1.5'}"), {f"{MARK}gpu-fraction"}, set()),
     "a queue of KAI": (
@@ -411,6 +421,11 @@ def check(case: Case) -> None:
     (job,) = convert(text)
     assert {path: at(job.fields, path) for path in expected} == expected
     assert {each.field for each in job.notes if each.result is Result.CHANGED} >= changed
+    given = {
+        name for name, value in yaml.safe_load(text.partition("\n---")[0]).items() if value not in ({}, [], None, "")
+    }
+    reported = {re.split(r"[.\[]", each.field)[0] for each in job.notes}
+    assert given - {"type", "apiVersion", "kind", "metadata", "spec"} <= reported
 
 
 @pytest.mark.parametrize("case", SKYPILOT.values(), ids=SKYPILOT)
@@ -429,6 +444,12 @@ def test_fields_of_dstack(case: Case) -> None:
 def test_fields_of_kubernetes(case: Case) -> None:
     """Resources, marks of schedulers and kinds keep their meaning, and no part of a field is forgotten."""
     check(case)
+
+
+def test_a_toleration_of_all_taints_is_named_in_the_report() -> None:
+    """The report of a toleration without a key says that every taint is tolerated."""
+    (job,) = convert(pod(f"{PROGRAM}, tolerations: [{{operator: Exists}}]", "name: p"))
+    assert "placement.tolerations: every taint" in {each.text for each in job.notes}
 
 
 NAMES = sorted({word for cases in (SKYPILOT, DSTACK, KUBERNETES) for text, _, _ in cases.values()

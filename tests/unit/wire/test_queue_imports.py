@@ -295,6 +295,8 @@ def test_other_values_of_a_config_map_are_no_queues() -> None:
         ("cloud.google.com/gke-accelerator", "nvidia-h200-141gb", "NVIDIA H200"),
         ("cloud.google.com/gke-accelerator", "nvidia-tesla-v100", "Tesla V100-SXM2-16GB"),
         ("k8s.amazonaws.com/accelerator", "nvidia-l40s", "NVIDIA L40S"),
+        ("karpenter.k8s.aws/instance-gpu-name", "v100", "Tesla V100-SXM2-16GB"),
+        ("amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM", "AMD Instinct MI300X OAM"),
     ],
 )
 def test_the_label_of_a_flavor_limits_the_cards_of_its_nodes(key: str, value: str, product: str) -> None:

@@ -59,6 +59,7 @@ def errors_of(text: str) -> list[str]:
         (ONE, "(srun ./a) 2>&1 | tee log\n", "(./a) 2>&1 | tee log\n"),
         (ONE, "srun ./a | srun ./b && srun ./c\n", "./a | ./b && ./c\n"),
         (ONE, "A=1 srun -l ./a\n", "A=1 ./a\n"),
+        (ONE, "./a\n\\srun -l ./b\n\\srun -o x ./c\n", "./a\n./b\n>x 2>&1 ./c\n"),
         (ONE, "/opt/slurm/bin/srun -l ./a\n", "./a\n"),
         (ONE, "timeout 60 srun -l ./a\nexec srun ./b\n", "timeout 60 ./a\nexec ./b\n"),
         (ONE, "srun $(which python) a.py\n", "$(which python) a.py\n"),
@@ -92,6 +93,9 @@ def test_only_the_calls_of_srun_change(head: str, body: str, result: str) -> Non
         (ONE, 'run="srun -l"\n$run ./a\n', ["3:srun"]),
         (ONE, 'run=srun\n$run ./a\n', ["3:srun"]),
         (ONE, "${RUN:-srun} ./a\n", ["3:srun"]),
+        (ONE, "$(which srun) ./a\n", ["3:srun"]),
+        (ONE, '"`command -v srun`" ./a\n', ["3:srun"]),
+        (ONE, "run=$(command -v srun 2>/dev/null)\n$run ./a\n", ["3:srun"]),
         (ONE, "for l in srun env; do $l ./a; done\n", ["3:srun"]),
         (ONE, "bash -c 'cd x && srun ./a'\n", ["3:srun"]),
         (ONE, 'eval "srun ./a"\n', ["3:srun"]),
@@ -135,6 +139,12 @@ def test_a_call_that_cannot_be_carried_over_is_refused(head: str, body: str, err
     assert sorted(re.sub(r"^\d+:sbatch", "1:sbatch", each) for each in found) == sorted(errors)
 
 
+def test_waiting_for_all_nodes_is_what_gangs_do() -> None:
+    """`--wait-all-nodes` of either value is accepted and reported: replicas start together."""
+    job = converted(TWO_NODES + "#SBATCH --wait-all-nodes=1\nsrun ./a\n")
+    assert "--wait-all-nodes" in {each.field for each in job.notes if each.result is Result.DROPPED}
+
+
 @pytest.mark.parametrize(
     ("text", "field"),
     [
@@ -144,6 +154,10 @@ def test_a_call_that_cannot_be_carried_over_is_refused(head: str, body: str, err
         (ONE + "srun --mem=4G ./a\n", "srun --mem"),
         (ONE + "srun --wait=60 ./a\n", "srun --wait"),
         (FOUR + "srun -K ./a\n", "srun --kill-on-bad-exit"),
+        (TWO_NODES + "srun -K0 ./a\n", "srun --kill-on-bad-exit"),
+        (FOUR + "srun --accel-bind=g ./a\n", "srun --accel-bind"),
+        (FOUR + "#SBATCH --no-kill --nice=5 --qos=high\n./a\n", "--no-kill"),
+        (FOUR + "#SBATCH --qos=high\n./a\n", "--qos"),
         (FOUR + "srun --gpu-bind=closest ./a\n", "srun --gpu-bind"),
         ("#!/bin/bash\n#SBATCH -o out.txt\ntail out.txt\n", "--output"),
         ("#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -m cyclic\nsrun ./a\n", "--distribution"),

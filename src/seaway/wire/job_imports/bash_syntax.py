@@ -36,6 +36,9 @@ PATHS = frozenset({"HOME", "PWD", "OLDPWD", "TMPDIR", "SHELL", "SLURM_SUBMIT_DIR
 
 _PRINTS_PATH = re.compile(r"(which|command\s+-v|type\s+-p|pwd|realpath|dirname)\b")
 
+_ESCAPED_NAME = re.compile(rb"(?<=\n)\\(?=[\w./])")
+"""Backslash before the name of a command at the begin of a line, which the grammar takes for a continued line."""
+
 DEEPEST = 8
 """Maximum number of variables that refer to each other."""
 
@@ -81,7 +84,7 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self.raw = text.encode("utf-8", "surrogatepass")
-        self._tree = _parser().parse(self.raw)
+        self._tree = _parser().parse(_ESCAPED_NAME.sub(b" ", self.raw))
         self.root = self._tree.root_node
         self.nodes = tuple(_walk(self.root))
         self._assigned = self._assignments()

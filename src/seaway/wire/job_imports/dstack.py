@@ -370,6 +370,8 @@ def _duration(run: Section, name: str) -> str:
     given = run.take(name, (str, int, bool))
     text = plain_text(given).strip().lower()
     if given is None or text in OFF:
+        if given is not None:
+            run.out.drop(run.at(name), "there is no limit")
         return ""
     match = re.fullmatch(r"([0-9]{1,9})\s*([smhdw]?)", text)
     if match is None:

@@ -21,9 +21,12 @@ GROUPS = (
 )  # fmt: skip
 """Begins of the names of labels and annotations that schedulers read."""
 
+_SUBDOMAINS = tuple(f".{each[:-1]}" for each in GROUPS if each.endswith("/"))
+
 INJECTORS = (
     "vault.hashicorp.com/", "k8s.v1.cni.cncf.io/", "v1.multus-cni.io/", "networking.gke.io/", "gke-gcsfuse/",
-    "container.apparmor.security.beta.kubernetes.io/", "seccomp.security.alpha.kubernetes.io/",
+    "container.apparmor.security.beta.kubernetes.io/", "seccomp.security.alpha.kubernetes.io/", "cdi.k8s.io/",
+    "sidecar.istio.io/inject", "linkerd.io/inject",
 )  # fmt: skip
 """Begins of the names of annotations with which others change pods."""
 
@@ -77,9 +80,9 @@ def put_mark(out: Converted, where: str, key: str, value: str) -> bool:
         out.refuse(where, REFUSED[key])
     elif key in DROPPED:
         out.drop(where, DROPPED[key])
-    elif key.startswith(INJECTORS):
+    elif key.startswith(INJECTORS) and value != "false":
         out.refuse(where, "lets another program change the pod, which has no counterpart")
-    elif key.startswith(GROUPS):
+    elif key.startswith(GROUPS) or key.partition("/")[0].endswith(_SUBDOMAINS):
         out.refuse(where, "is of another scheduler, and unknown, so that its meaning would be lost")
     else:
         return False
@@ -134,6 +137,7 @@ def _put_fraction(out: Converted, where: str, key: str, value: str) -> None:
     else:
         out.refuse(where, f"is {value!r}, not a part of a GPU")
         return
+    out.keep(where, "resources.gpu_vendor", ["NVIDIA"])
     if out.get("resources.gpus") is None:
         out.keep(where, "resources.gpus", 1)
 

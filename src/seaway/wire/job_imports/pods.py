@@ -112,7 +112,8 @@ def put_pod_spec(out: Converted, spec: Section) -> None:
         out.keep(spec.at("nodeSelector"), "placement.node_labels", labels)
     tolerations = [_toleration(out, each) for each in spec.sections("tolerations")]
     if tolerations:
-        out.keep(spec.at("tolerations"), "placement.tolerations", [each for each in tolerations if each])
+        text = "" if all(each["key"] for each in tolerations) else "placement.tolerations: every taint"
+        out.keep(spec.at("tolerations"), "placement.tolerations", tolerations, text)
     _affinity(out, spec.section("affinity"), labels)
     if grace := spec.number("terminationGracePeriodSeconds", most=MAX_SECONDS):
         where = spec.at("terminationGracePeriodSeconds")

@@ -23,7 +23,7 @@ from seaway.wire.job_imports.bash_syntax import Script
 from seaway.wire.job_imports.converted import IMAGE, MAX_COUNT, Converted, Note, Result, put_name, shown
 from seaway.wire.job_imports.models import put_model
 from seaway.wire.job_imports.shell import command_names, put_script
-from seaway.wire.job_imports.slurm_options import DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
+from seaway.wire.job_imports.slurm_options import CHANGED, DROPPED, FLAGS, OPTIONAL, REFUSED, SHORT
 from seaway.wire.job_imports.slurm_script import converted_script
 from seaway.wire.job_imports.slurm_steps import Layout, bound_gpus, note_binding, put_distribution, put_image
 
@@ -83,7 +83,9 @@ def read_sbatch(text: str, source: str, ignored: frozenset[str]) -> Converted:
         out.change("--chdir", "workdir", directory, "the folder of this machine is sent")
         directory = ""
     for name in options:
-        if name in DROPPED:
+        if name in CHANGED:
+            out.note(f"--{name}", CHANGED[name], Result.CHANGED)
+        elif name in DROPPED:
             out.drop(f"--{name}", DROPPED[name])
         else:
             out.refuse(f"--{name}", REFUSED.get(name, "is unknown, so that its meaning would be lost"))
@@ -241,7 +243,9 @@ def _devices(name: str, part: str, out: Converted) -> int:
     """Set the kind of some devices, and return their number."""
     match = _GRES.fullmatch(part if name == "gres" else f"gpu:{part}")
     if match is None or match["kind"] not in ("gpu", "mps"):
-        out.refuse(f"--{name}", f"{part!r} is of an unknown kind: only gpu and mps have a counterpart")
+        own = part.startswith(("gpu:", "mps:")) or name != "gres"
+        why = "is no TYPE:COUNT" if own else "is of an unknown kind: only gpu and mps have a counterpart"
+        out.refuse(f"--{name}", f"{shown(part)!r} {why}")
         return 0
     count = whole_number(match["count"] or 1, MAX_COUNT)
     if count is None:

@@ -41,11 +41,18 @@ _PINNING = "the kubelet assigns CPUs"
 _SUBMIT = "is about the command sbatch"
 _PRIORITY = "scales differ: give --priority"
 
+CHANGED = {
+    "qos": "there is no quality of service: use --priority, --preemptible or another --queue",
+    "nice": _PRIORITY, "priority": _PRIORITY,
+    "accel-bind": "all processes of a step see the GPUs of their replica",
+    "no-kill": "a lost node restarts the job", "gpu-freq": "the node sets clocks",
+    "switches": "give --ring-bandwidth, or bounds between replicas", "contiguous": "nodes have no order",
+}  # fmt: skip
+"""Options without which the job behaves differently, with the difference."""
+
 DROPPED = {
     "output": _LOGS, "error": _LOGS, "open-mode": _LOGS, "label": _LOGS, "unbuffered": _LOGS,
-    "qos": "there is no quality of service: use --priority, --preemptible or another --queue",
     "comment": "give --label KEY=VALUE", "wckey": "give --label KEY=VALUE",
-    "nice": _PRIORITY, "priority": _PRIORITY,
     "wait": "seaway submit follows the job", "parsable": _SUBMIT, "quiet": _SUBMIT, "verbose": _SUBMIT,
     "get-user-env": "the image has the environment", "propagate": "limits of this shell are not sent",
     "requeue": "Seaway always restarts a job that loses its node",
@@ -54,13 +61,12 @@ DROPPED = {
     "ntasks-per-socket": _PINNING, "sockets-per-node": _PINNING, "cores-per-socket": _PINNING,
     "extra-node-info": _PINNING, "mem-bind": _PINNING, "cpu-bind": _PINNING, "core-spec": _PINNING,
     "thread-spec": _PINNING, "cpu-freq": _PINNING,
-    "gpu-freq": "the node sets clocks", "accel-bind": _PINNING,
-    "switches": "give --ring-bandwidth, or bounds between replicas", "contiguous": "nodes have no order",
+    "wait-all-nodes": "all replicas start together", "oom-kill-step": "a replica that runs out of memory fails",
     "spread-job": "the policy of the queue selects nodes", "use-min-nodes": "the number of nodes is fixed",
     "prefer": "is a preference: the policy of the queue selects nodes",
     "oversubscribe": "devices are shared by amounts: give --gpu-memory and --gpu-cores",
     "time-min": "the time limit is fixed", "profile": "see the live charts of the job", "acctg-freq": "see its charts",
-    "no-kill": "a lost node restarts the job", "delay-boot": "nodes run", "reboot": "nodes run",
+    "delay-boot": "nodes run", "reboot": "nodes run",
     "kill-on-bad-exit": "the job ends when a replica fails", "exact": "there is one step",
     "overlap": "there is one step",
     "preserve-env": "numbers of nodes and tasks are fixed", "quit-on-interrupt": _SUBMIT, "disable-status": _SUBMIT,
@@ -75,7 +81,7 @@ STEP_DROPPED = {
     "partition": "a step runs in its job", "account": "a step runs in its job", "qos": "a step runs in its job",
     "compress": "the image has the program", "immediate": "a step starts at once", "threads": _SUBMIT,
     "msg-timeout": _SUBMIT, "preserve-slurm-env": "numbers of nodes and tasks are fixed",
-    "slurmd-debug": _SUBMIT, "no-kill": "a lost node restarts the job",
+    "slurmd-debug": _SUBMIT,
 }  # fmt: skip
 """Options of srun that a step does not need, with the reason."""
 

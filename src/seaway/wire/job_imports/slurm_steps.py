@@ -17,6 +17,7 @@ from seaway.domain.numbers import whole_number
 from seaway.wire.job_imports.bash_syntax import PREFIXES, REDIRECTS, SHELLS, Script, line_of
 from seaway.wire.job_imports.converted import Converted, Result
 from seaway.wire.job_imports.slurm_options import (
+    CHANGED,
     DROPPED,
     FLAGS_OF_SRUN,
     OPTIONAL,
@@ -40,6 +41,9 @@ KEYWORDS = frozenset({
 
 _CALL = re.compile(r"(?:^|[;&|(`\n]|\b(?:then|do|else|time|exec|nohup)\b)\s*(?:\w+=\S*\s+)*(?:[\w./-]*/)?srun(?=\s|$)")
 """A call of srun in a text, if the text is a script."""
+
+_FINDS_SRUN = re.compile(r"(\$\(|`)[^)`\n]{0,80}\bsrun\s{0,9}(\)|`|2>)")
+"""A substitution that prints the path of srun."""
 
 _SPLIT = "a step uses all of the job"
 VARIABLES = {
@@ -226,7 +230,9 @@ class Steps:
             return False
         parts = value.named_children if value.type == "array" else [value]
         texts = [self._script.begins(each) for each in parts]
-        return any(_CALL.match(each) for each in texts) or (value.type == "array" and any(map(_is_srun, texts)))
+        from_path = any(_FINDS_SRUN.search(self._script.source(each)) for each in parts)
+        in_array = value.type == "array" and any(map(_is_srun, texts))
+        return from_path or in_array or any(_CALL.match(each) for each in texts)
 
     def _in_input(self, node: Node, text: str) -> str:
         """Return the reason to refuse a call in a text that a command reads; report it if the text is only stored."""
@@ -256,6 +262,9 @@ class Steps:
         if _is_srun(self._script.literal(name.named_children[0]) or "") if name.named_children else False:
             yield self._step(node, name, arguments, "")
             return
+        if _FINDS_SRUN.search(self._script.source(name)):
+            self._refuse(node, "is the output of another command: write it in the commands")
+            return
         texts = [self._script.literal(each) or "" for each in arguments]
         at = next((at for at, each in enumerate(texts) if _is_srun(each)), -1)
         if command in PRINTING or (command == "command" and texts[:1] in (["-v"], ["-V"])):
@@ -273,7 +282,8 @@ class Steps:
         return self._script.source(node).strip("\"'")
 
     def _step(self, node: Node, start: Node, words: list[Node], by: str) -> Step:
-        step = Step(node, start.start_byte, by=by)
+        at = start.start_byte
+        step = Step(node, at - self._script.raw[:at].endswith(b"\\"), by=by)
         self.count += 1
         given = self._words(words)
         for word in given:
@@ -409,10 +419,17 @@ class Steps:
             self._out.drop(where, "processes are started without PMI")
         elif name == "export" and value in ("ALL", ""):
             self._out.drop(where, "processes have the variables of the script")
-        elif name in STEP_REFUSED:
+        else:
+            self._leave_out(where, name)
+
+    def _leave_out(self, where: str, name: str) -> None:
+        """Report an option without a counterpart."""
+        if name in STEP_REFUSED:
             self._out.refuse(where, STEP_REFUSED[name])
         elif name in STEP_DROPPED:
             self._out.drop(where, STEP_DROPPED[name])
+        elif name in CHANGED:
+            self._out.note(where, CHANGED[name], Result.CHANGED)
         elif name in DROPPED:
             self._out.drop(where, DROPPED[name])
         else:
@@ -454,7 +471,9 @@ class Steps:
             text = "a process that fails does not end the others of its replica; the step fails when all have ended"
             self._out.note(where, text, Result.CHANGED)
         else:
-            self._out.drop(where, "the job ends when a replica fails")
+            others_run = value == "0" and self._layout.tasks > 1
+            result = Result.CHANGED if others_run else Result.DROPPED
+            self._out.note(where, "the job ends when a replica fails", result)
 
     def _wait(self, where: str, value: str | None) -> None:
         text = "the other processes of a step run on when the first has ended"

@@ -22,7 +22,10 @@ from seaway.wire.queue_imports.found import Fields, Found, FoundQueue, mapping, 
 
 GROUP = "kueue.x-k8s.io/"
 
-MODEL_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator")
+MODEL_LABELS = (
+    "nvidia.com/gpu.product", "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name",
+)  # fmt: skip
 """Node labels whose value is the model of the node's GPUs."""
 
 NO_CHECKS = "there are no admission checks"
