@@ -27,7 +27,7 @@ def test_network_file_round_trip(cli: Cli, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(EXAMPLE, sort_keys=False))
     tried = cli("network", "put", "-f", str(file), "--dry-run")
     assert "gateway gw-1 is added\n" in tried.out
-    assert tried.out.endswith("the network would be at version 1\n")
+    assert tried.out.endswith("the network becomes version 1\n")
     assert cli("network", "get").code == 1
     assert cli("network", "put", "-f", str(file)).out.endswith("the network is at version 1\n")
     shown = cli("network", "get").out

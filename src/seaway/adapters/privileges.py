@@ -166,7 +166,7 @@ def _require_dropped(account: Account | None) -> None:
         os.setresuid(0, 0, 0)
         left.append("it can become root again")
     if left:
-        raise InvariantError(f"privileges could not be given up: {left[0]}")
+        raise InvariantError(f"privileges could not be dropped: {left[0]}")
 
 
 def _remaining(status: Status, account: Account | None) -> list[str]:

@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
     "Jobs": (
         ("arrived", "jobs", _count),
         ("placed", "placed", _count),
-        ("infeasible: no node could hold it", "refused", _count),
+        ("refused: no node could hold it", "refused", _count),
         ("failed: something could", "failed", _count),
     ),
     "GPU cores, % of the fleet": (

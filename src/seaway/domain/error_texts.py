@@ -97,7 +97,7 @@ ERRORS: Mapping[str, str] = {
     "cluster_without_jobs": "cluster {cluster!r} not found, and no job has resources in it",
     "clusters_unknown_yet": "the list of clusters is not known yet",
     "cluster_in_fleet": "cluster {cluster!r} is in the fleet; drain it to remove its jobs",
-    "reserved_by_others": "have {found} healthy GPUs, and other reservations have {taken} of them in this time",
+    "reserved_by_others": "have {found:healthy GPU}, and other reservations have {taken} of them in this time",
     "workloads_read": "the running workloads are being read from the database",
     "policies_compile": "the policy {names} is being compiled, which takes about a minute",
     "no_such_replica": "the job has replicas 0 to {last:d}, not {replica:d}",
@@ -260,22 +260,22 @@ ERRORS: Mapping[str, str] = {
     "one_cluster_in_pool": "needs a second cluster, but the pool of its queue has only {cluster!r}",
     "each_user_of": "each user of {holder}",
     "none_visible": "none is visible to you",
-    "infeasible_everywhere": "infeasible in every cluster",
+    "infeasible_everywhere": "no cluster can run this job, even when idle",
     "fits_in_other_pool": "it would fit in a queue of another pool ({place})",
     "exceeds_empty_fleet": "{count} replicas exceed the capacity of the empty fleet: {placed} of them fit",
     "standby_fits_only": "no cluster but {cluster} can run its standby",
     "too_many_in_one_cluster": "{count} replicas cannot be placed in one cluster, even on the empty fleet",
     "too_many_together": "{count} replicas cannot be placed together, even on the empty fleet",
     "would_fit_with": "it would fit {ways}",
-    "with_replicas": "with {count} replicas",
+    "with_replicas": "with {count:replica}",
     "with_variable": "with {name} in run.env",
-    "waiting_full": "{holder} has {waiting:d} waiting jobs in pool {pool!r}, and its quota allows {most:d}",
+    "waiting_full": "{holder} has {waiting:waiting job} in pool {pool!r}, and its quota allows {most:d}",
     "unfinished_too_large": (
         "the unfinished jobs of tenant {tenant!r} have {mib} MiB of specifications, and a tenant may have {most} MiB. "
         "Wait until some end, or ask an admin to raise control.max_unfinished_mib"
     ),
     "waiting_full_for_array": (
-        "{holder} has {waiting:d} waiting jobs in pool {pool!r}, and its quota allows {most:d}, but the array has "
+        "{holder} has {waiting:waiting job} in pool {pool!r}, and its quota allows {most:d}, but the array has "
         "{tasks} tasks"
     ),
     "submit_after_start": "submit the job again when another one has started",
@@ -288,7 +288,7 @@ ERRORS: Mapping[str, str] = {
     "can_become": "it can only be {states}",
     "final_state": "its state cannot change any more",
     "workloads_being_removed": (
-        "clusters are still removing workloads of {count:d} jobs of tenant {tenant!r}, like {job}; try again later"
+        "clusters are still removing workloads of {count:job} of tenant {tenant!r}, like {job}; try again later"
     ),
     "decided_in_shadow": "it decided {seen} of {most:job} in its shadow, {left} to go",
     "decided_without_answers": (
@@ -314,8 +314,8 @@ ERRORS: Mapping[str, str] = {
     "internal_error": "internal error; see the server's log",
     "not_found_path": "not found; /docs lists all paths",
     "method_not_allowed": "method not allowed for this path",
-    "healthy": "{count} healthy GPUs",
-    "healthy_of": "{count} healthy GPUs {model}",
+    "healthy": "{count:healthy GPU}",
+    "healthy_of": "{count:healthy GPU} {model}",
     "parents_take_no_jobs": "a queue with children takes no jobs: wait until they end, or choose another parent",
     "has_unfinished": "{kind} {name!r} has {count:unfinished job}",
     "tenant_named": "tenant {tenant!r}",
@@ -329,7 +329,7 @@ ERRORS: Mapping[str, str] = {
     "guarantee_beyond_limit": "guarantees {guarantee}, more than its limit of {limit}",
     "not_between": "is {value:d}, but must be between {least:d} and {most:d}",
     "combinations_too_many": "has {count} combinations, but an array has at most {most}",
-    "index_beyond_matrix": "has the index {index:d}, but the matrix has {count} combinations",
+    "index_beyond_matrix": "has the index {index:d}, but the matrix has {count:combination}",
     "ranges_overlap": "has ranges that overlap at {index:d}; write each index once",
     "index_too_large": "has the index {index}, but the largest is {most}",
     "cluster_unknown_gateway": "cluster {name!r} names the unknown gateway {gateway!r}",

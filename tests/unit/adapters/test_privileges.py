@@ -60,7 +60,7 @@ pool.submit(int).result()
 forbid_new_privileges()
 drop_privileges(find_account("nobody"))
 """)
-    assert "privileges could not be given up: programs that it starts can have more rights" in ran.stderr
+    assert "privileges could not be dropped: programs that it starts can have more rights" in ran.stderr
 
 
 def test_capabilities_without_root() -> None:
@@ -111,7 +111,7 @@ assert len(seen) == 2
 assert not any(held for each in seen for name, held in each.capabilities.items() if name != "CapBnd"), seen
 """)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == "privileges could not be given up: it has inheritable capabilities\n"
+    assert ran.stdout == "privileges could not be dropped: it has inheritable capabilities\n"
 
 
 @pytest.mark.parametrize(

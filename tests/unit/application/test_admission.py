@@ -133,7 +133,7 @@ def test_a_queue_takes_jobs_as_soon_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"gpus": 3}, "infeasible in every cluster"),
+        ({"gpus": 3}, "no cluster can run this job, even when idle"),
         ({"replicas": 5}, "5 replicas exceed the capacity of the empty fleet: 4 of them fit"),
         ({"replicas": 5, "gang": True}, "placed together, even on the empty fleet; it would fit with 4 replicas"),
         (
@@ -252,7 +252,7 @@ def test_jobs_wait_for_the_gpus_of_a_cluster_that_is_lost_since_the_start() -> N
     made.plane.settle()
     made.plane.admission.admit(spec(models={"A100"}))
     made.plane.admission.admit(spec(models={"A100"}, clusters={"beta"}))
-    assert "infeasible" in refused(made, models={"A100"}, clusters={"alpha"})["resources"]
+    assert "no cluster can run" in refused(made, models={"A100"}, clusters={"alpha"})["resources"]
     assert "models here: NVIDIA A100-SXM4-80GB, NVIDIA L4" in refused(made, models={"H100"})["resources.gpu_model"]
     assert "unknown cluster 'gamma'; available: alpha, beta" in refused(made, clusters={"gamma"})["placement.clusters"]
 
@@ -283,7 +283,7 @@ def test_a_change_is_held_against_what_it_changes() -> None:
     for worse, why in (({"queue": "closed"}, "'closed' is closed"), ({"clusters": {"lost"}}, "unknown cluster 'lost'")):
         with pytest.raises(RejectedError, match=why):
             admission.admit(spec(**{"queue": "shut", "gpus": 99, **worse}), before=before)
-    with pytest.raises(RejectedError, match="infeasible in every cluster"):
+    with pytest.raises(RejectedError, match="no cluster can run this job, even when idle"):
         admission.admit(spec(gpus=98), before=spec(gpus=99))
 
 
@@ -297,7 +297,7 @@ def test_only_what_is_remembered_is_answered_at_once() -> None:
     assert not admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError):
         admission.admit(spec(gpus=99))
-    with pytest.raises(RejectedError, match="infeasible in every cluster"):
+    with pytest.raises(RejectedError, match="no cluster can run this job, even when idle"):
         admission.admits_at_once(spec(gpus=99))
     with pytest.raises(RejectedError, match="unknown queue"):
         admission.admits_at_once(spec(queue="nowhere"))

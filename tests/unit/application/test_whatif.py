@@ -316,7 +316,7 @@ def test_a_question_names_what_there_is() -> None:
     assert error.value.where == "jobs.1.queue"
     with pytest.raises(RejectedError, match="unknown tenant"):
         ask(Question(jobs=(spec(tenant="nobody"),)))
-    with pytest.raises(RejectedError, match="infeasible in every cluster"):
+    with pytest.raises(RejectedError, match="no cluster can run this job, even when idle"):
         ask(Question(jobs=(spec(gpus=9),)))
     with pytest.raises(RejectedError, match="exceed the capacity of the empty fleet"):
         ask(Question(jobs=(spec(replicas=5),)))

@@ -37,7 +37,7 @@ def test_a_demo_ends_on_a_fleet_that_cannot_hold_every_job() -> None:
     assert result.jobs
     assert result.refused
     assert len(result.jobs) + len(result.refused) == 30
-    reasons = ("infeasible in every cluster", "no GPU is of the model")
+    reasons = ("no cluster can run this job, even when idle", "no GPU is of the model")
     assert all(any(each in reason for each in reasons) for reason in result.refused.values())
 
 

@@ -55,6 +55,22 @@ def test_numbers_have_their_words_in_the_plural_where_needed() -> None:
     assert words_of("zh")("{n:task}", n=1200) == "1,200 个任务"
 
 
+PLURAL = re.compile(r"\{(?:count|found|times|trained|waiting)(?::d)?\} (?:[\w-]+ )?\w\w+s\b")
+"""A number, then a word in the plural."""
+
+MORE_THAN_ONE = {
+    *("combinations_too_many", "equal_islands", "equal_scores", "exceeds_empty_fleet", "others_wait"),
+    *("others_wait_for_room", "same_names", "too_many_errors", "too_many_in_one_cluster", "too_many_together"),
+    *("tree_too_deep", "triggers_too_many"),
+}
+"""Codes whose number is never 1."""
+
+
+def test_numbers_that_can_be_one_have_a_word_with_a_singular() -> None:
+    """No text says "1 jobs": the number has its word as its format."""
+    assert {code for code, text in TEXTS.items() if PLURAL.search(text)} == MORE_THAN_ONE
+
+
 TIMES = {
     **dict.fromkeys(("starts_at", "until", "begin", "end"), "2026-11-27 14:05 UTC"),
     "ends_at": "2026-11-27 14:05:00 UTC",

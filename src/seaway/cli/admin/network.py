@@ -100,7 +100,7 @@ def put_network(
     if not plan["changes"]:
         typer.echo(f"no changes; the network is at version {plan['version']}")
     else:
-        typer.echo(f"the network {'would be' if dry_run else 'is'} at version {plan['version']}")
+        typer.echo(f"the network {'becomes' if dry_run else 'is at'} version {plan['version']}")
 
 
 @app.command("delete")

@@ -42,7 +42,7 @@ def orphans(
     rows = body["orphans"]
     columns = (
         Column("CLUSTER", lambda each: each["cluster"]),
-        Column("COPY", lambda each: each["name"]),
+        Column("WORKLOAD", lambda each: each["name"]),
         Column("STATE", lambda each: state(each["phase"]), drop=2),
         Column("NODES", lambda each: ", ".join(each["nodes"]), cut=True, drop=3),
         Column("GPU CORES", lambda each: cores(each["gpu_milli"]), right=True, drop=1),

@@ -305,7 +305,7 @@ def _picture(body: Body, *, wide: bool, waiting: bool) -> RenderableType:
         move_columns = (
             Column("JOB", lambda each: each["name"]),
             Column("ID", lambda each: each["id"], wide=True),
-            Column("WOULD BE", lambda each: each["what"]),
+            Column("EFFECT", lambda each: each["what"]),
             Column("FROM", lambda each: _places(each["before"], wide=wide), cut=True),
             Column("TO", lambda each: _places(each["after"], wide=wide), cut=True),
             Column("STARTS", lambda each: until(each.get("estimated_start")), wide=True),

@@ -93,7 +93,7 @@ def _picture(body: dict[str, Any]) -> RenderableType:
     if not body["refused"]:
         return table
     because = [f"  {count:,}: {reason}" for reason, count in body["refused_because"].items()]
-    return Group(table, "", "infeasible: the empty fleet could not hold them, most of them because", *because)
+    return Group(table, "", "refused: they do not fit on the empty fleet, most of them because", *because)
 
 
 def _explain(reason: Reason, console: Console) -> None:

@@ -109,8 +109,8 @@ def fault(
       slow SECONDS     new workloads take this long to start
       refuse [REASON]  new deployments are rejected
       start [REASON]   new workloads fail at their start
-      copy COPY        a running workload fails, like sw-06f8n2k4qw3rt-1
-      vanish COPY      a workload is removed by another program
+      copy WORKLOAD    a running workload fails, like sw-06f8n2k4qw3rt-1
+      vanish WORKLOAD  a workload is removed by another program
 
     For example:
 

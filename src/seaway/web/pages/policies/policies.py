@@ -164,7 +164,7 @@ def figure_rows(figures: Mapping[str, float], words: Words) -> Iterator[tuple[st
     known = {
         "jobs": words("Jobs"),
         "placed": words("Jobs placed"),
-        "refused": words("Infeasible jobs"),
+        "refused": words("Jobs that fit on no node"),
         "gpu_load_variance": words("Variance of GPU load between clusters"),
         "reward": words("Reward"),
     }
