@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -58,6 +59,9 @@ def print_error(error: SeawayError) -> None:
         typer.echo(f"hint: {hint}", err=True)
 
 
+CHANGES: list[str] = []
+"""Changes that the server has made for this command, such as ``PUT /queues/vision``."""
+
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 """Errors of an output that takes no more, such as a file on a full disk."""
 
@@ -91,7 +95,10 @@ def naming(stored: Sequence[str]) -> Iterator[None]:
 
 def exit_unwritable(error: OSError) -> NoReturn:
     """Report that the output cannot be written, and end without another try to write it."""
-    stored = f"; stored: {', '.join(error.stored)}" if isinstance(error, UnwritableError) else ""
+    if isinstance(error, UnwritableError):
+        stored = f"; stored: {', '.join(error.stored)}"
+    else:
+        stored = f"; the server has done: {', '.join(CHANGES)}" if CHANGES else ""
     with suppress(OSError):
         sys.stderr.write(f"error: cannot write the output: {error.strerror}{stored}\n")
         sys.stderr.flush()
@@ -118,6 +125,13 @@ def warn_of(stored: Mapping[str, Any]) -> None:
 def show_warnings_plainly() -> None:
     """Print warnings without their source line."""
     warnings.showwarning = _show
+
+
+def open_closed_streams() -> None:
+    """Discard what is written to a closed standard stream, as with ``>&-``. Other files must not get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # until the process ends
 
 
 def write_encodable() -> None:

@@ -11,7 +11,14 @@ import typer
 
 from seaway import __version__
 from seaway.cli import exit_interrupted
-from seaway.cli.errors import UNWRITABLE, exit_unwritable, print_error, show_warnings_plainly, write_encodable
+from seaway.cli.errors import (
+    UNWRITABLE,
+    exit_unwritable,
+    open_closed_streams,
+    print_error,
+    show_warnings_plainly,
+    write_encodable,
+)
 from seaway.cli.groups import FLEET, GROUPS, JOBS, SERVER, TRYING, Command, make_top
 from seaway.cli.remote import ServerOptions
 from seaway.domain.errors import SeawayError
@@ -175,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
     """Run a command line. Print a user error in one line, and exit with its code."""
+    open_closed_streams()
     show_warnings_plainly()
     write_encodable()
     try:

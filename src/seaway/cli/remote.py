@@ -44,11 +44,14 @@ class ServerOptions:
 
 def connect(context: typer.Context, timeout_s: float = 30.0) -> Client:
     """Return a client for the selected server, with a timeout of each request in seconds."""
+    from seaway.cli.errors import CHANGES
     from seaway.client.connection import Pace
     from seaway.client.sync import LightClient
 
     asked = _asked(context)
-    return LightClient(asked.server, profile=asked.profile, timeout_s=timeout_s, pace=Pace(PATIENCE_S))
+    client = LightClient(asked.server, profile=asked.profile, timeout_s=timeout_s, pace=Pace(PATIENCE_S))
+    client.on_change = CHANGES.append
+    return client
 
 
 def currency_of(client: Client, output: Output) -> str:

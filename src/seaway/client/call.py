@@ -132,6 +132,11 @@ class Call(Generic[T]):
     known: Known | None = None
 
     @property
+    def changes(self) -> bool:
+        """True for a change at the server, which a dry run and a what-if question are not."""
+        return self.method != "GET" and not self.query.get("dry_run") and self.path != f"{PREFIX}/whatif"
+
+    @property
     def parameters(self) -> list[tuple[str, str]]:
         """Query parameters, name by name."""
         return [

@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from seaway.client.call import Call, Paged, decoded
+from seaway.client.call import PREFIX, Call, Paged, decoded
 from seaway.client.calls import jobs as job_calls
 from seaway.client.config import Target
 from seaway.client.connection import Pace, Retries, content, import_httpx, request, settings
@@ -212,6 +212,15 @@ class LightClient(Client):
     """Client for a few calls of a server on this machine, without importing httpx, which takes longer than they do."""
 
     _light = True
+
+    on_change: Callable[[str], None] | None = None
+    """Receives each change that the server has made, such as ``PUT /queues/vision``."""
+
+    def _content(self, call: Call[Any]) -> bytes:
+        content = super()._content(call)
+        if self.on_change and call.changes:
+            self.on_change(f"{call.method} {call.path.removeprefix(PREFIX)}")
+        return content
 
 
 def _transport_errors() -> type[httpx.TransportError]:

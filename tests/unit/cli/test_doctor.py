@@ -14,7 +14,9 @@ from seaway.adapters.sqlalchemy.schema import migrate
 from seaway.bootstrap.cluster_checks import Finding, Level
 from seaway.bootstrap.clusters import KUBECONFIGS
 from seaway.bootstrap.data import DataFolder
-from seaway.cli.serving.doctor import examine_machine
+from seaway.cli.serving.doctor import examine_machine, server_remedy
+from seaway.domain.errors import RejectedError, SeawayError, UnauthenticatedError, UnavailableError
+from seaway.domain.reasons import Reason
 from tests.conformance.test_kubernetes_backends import furnish
 from tests.fakes.kubernetes import ApiServer, KarmadaWorld, app
 from tests.fakes.kubernetes.kinds import NODES
@@ -73,6 +75,21 @@ def test_settings_of_the_running_server_are_examined(tmp_path: Path) -> None:
     assert found["clusters"] == "the running server has others, by its options: set"
     folder.close()
     assert {each.check: each.text for each in examine_machine(None, folder.path)}["clusters"] == "simulated"
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (UnavailableError(Reason("server_unreachable", server="http://a", error="refused")), "start it: seaway up"),
+        (UnavailableError(Reason("disk_full")), "it runs, and continues by itself when this is mended"),
+        (UnauthenticatedError("a token is required"), "sign in with `seaway login`"),
+        (RejectedError("is unknown"), ""),
+    ],
+)
+def test_a_server_that_runs_is_not_to_be_started(error: SeawayError, remedy: str) -> None:
+    """The remedy is a start only if no server can be reached."""
+    assert server_remedy(error).startswith(remedy)
+    assert bool(server_remedy(error)) is bool(remedy)
 
 
 def test_tables_of_the_database(tmp_path: Path) -> None:

@@ -113,6 +113,27 @@ def test_an_output_that_takes_no_more_is_an_error_of_one_line(arguments: tuple[s
     assert (done.returncode, done.stderr) == (1, f"error: cannot write the output: No space left on device{stored}\n")
 
 
+def test_an_output_that_takes_no_more_names_the_changes_of_the_server() -> None:
+    """A change that the server has made counts, though its line could not be written."""
+    code = (
+        "from seaway.cli import main; from seaway.cli.errors import CHANGES\n"
+        "class App:\n"
+        "    def __call__(self, **_): CHANGES.append('PUT /queues/q'); print('queue q is made')\n"
+        "main.run(App(), [], 'seaway')"
+    )
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    said = "error: cannot write the output: No space left on device; the server has done: PUT /queues/q\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_a_closed_output_is_discarded() -> None:
+    """With ``>&-`` a command does its work without a traceback."""
+    command = f"exec {sys.executable} -m seaway --version >&-"
+    done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_names_what_was_stored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A command that is interrupted while it stores many things names those that are stored, and exits with 130."""
     answers: list[dict[str, Any]] = [{"jobs": [{"name": f"j{at}", "id": f"id{at}"} for at in range(1000)]}]

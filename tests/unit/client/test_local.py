@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import ClassVar
@@ -62,6 +63,21 @@ def server() -> Iterator[str]:
 def client(server: str) -> LightClient:
     """Return a client that does not retry."""
     return LightClient(server, TOKEN, pace=Pace(0.0))
+
+
+def test_changes_are_reported(server: str) -> None:
+    """A command can name what the server has done. Reads, dry runs and questions change nothing."""
+    one = client(server)
+    changed: list[str] = []
+    one.on_change = changed.append
+    for call in (
+        get("/jobs", Data()),
+        replace(send("POST", "/jobs", Data(), {"name": "x"}), query={"dry_run": True}),
+        send("POST", "/whatif", Data(), {}),
+        send("POST", "/jobs/x/cancel", Data(), {}),
+    ):
+        one.send(call)
+    assert changed == ["POST /jobs/x/cancel"]
 
 
 def test_requests_are_those_of_httpx(server: str) -> None:

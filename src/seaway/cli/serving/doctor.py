@@ -19,6 +19,7 @@ import typer
 from seaway.bootstrap.cluster_checks import Finding, Findings, Level, examine_cluster, examine_rights, examine_token
 from seaway.cli.output import Output, OutputOption, console, show
 from seaway.domain.errors import RejectedError, SeawayError, UnavailableError
+from seaway.domain.reasons import Reason, reason_of
 from seaway.domain.runtime import FETCHER
 
 if TYPE_CHECKING:
@@ -288,10 +289,22 @@ def _server(context: typer.Context, pod_image: str) -> Findings:
         try:
             yield from _running(client, url)
         except SeawayError as error:
-            yield Finding("server", Level.ERROR, f"{url}: {error}", "start it: seaway up")
+            yield Finding("server", Level.ERROR, f"{url}: {error}", server_remedy(error))
             return
         if pod_image:
             yield from _guarded("pods", lambda: examine_pods(client, pod_image))
+
+
+def server_remedy(error: SeawayError) -> str:
+    """Return what to do about an error of a server, which runs unless it cannot be reached."""
+    from seaway.cli.errors import hint_of
+
+    reason = reason_of(error)
+    if isinstance(reason, Reason) and reason.code == "server_unreachable":
+        return "start it: seaway up"
+    if isinstance(error, UnavailableError):
+        return "it runs, and continues by itself when this is mended"
+    return hint_of(error)
 
 
 def _running(client: Client, url: str) -> Findings:
