@@ -124,6 +124,11 @@ class JobRecord:
         return self.spec.array is not None and not self.array
 
     @property
+    def display_name(self) -> str:
+        """Name for people: that of a task has the index too, like ``sweep_7``."""
+        return f"{self.spec.name}_{self.index}" if self.array else self.spec.name
+
+    @property
     def index(self) -> int:
         """Index of a task in its array."""
         return id_distance(self.array, self.id) - 1

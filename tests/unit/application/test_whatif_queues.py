@@ -18,6 +18,7 @@ from seaway.domain.tenancy import Tenant
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
 from seaway.scheduling.profile import Profile, WeightedPlugin
+from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 from tests.unit.application.test_forecast import NS, starts_s
@@ -173,6 +174,20 @@ def test_a_larger_limit_starts_jobs_at_once() -> None:
     assert row.before.mean_s == pytest.approx(LASTS_S, abs=3)
     assert row.after.mean_s == 0
     assert answer.message.endswith("1 waiting task would start earlier than expected now, 0 later")
+
+
+def test_starts_that_move_by_less_than_a_second_have_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two sides are planned one after the other, so the same start differs by the time between."""
+    made = two_tenants()
+    read = type(made.clock).monotonic_ns
+
+    def ticking(clock: VirtualClock) -> int:
+        clock.advance_s(0.001)
+        return read(clock)
+
+    monkeypatch.setattr(type(made.clock), "monotonic_ns", ticking)
+    waits = ask(made, tenants=(("default", {"weight": 3}),))
+    assert (waits.earlier, waits.later) == (0, 0)
 
 
 def test_parents_count_the_jobs_of_their_children() -> None:

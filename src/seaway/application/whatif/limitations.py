@@ -140,7 +140,7 @@ def _keeper(reservation: Reservation, tenant: str, wall_of_monotonic_ns: int) ->
     params: dict[str, str | int] = {}
     code = "reserved_for_other_tenant"
     if spec.tenant == tenant:
-        code, params = "reserved_for_job", {"job": spec.name, "job_id": reservation.entry.id}
+        code, params = "reserved_for_job", {"job": reservation.entry.display_name, "job_id": reservation.entry.id}
     if reservation.starts_ns is None:
         code += "_until"
         params["until"] = time_param(reservation.until_ns + wall_of_monotonic_ns)

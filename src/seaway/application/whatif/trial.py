@@ -329,7 +329,7 @@ def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set
 
 
 def _named(winner: Entry) -> Reason:
-    return Reason("named_job", job=winner.spec.name, queue=winner.queue)
+    return Reason("named_job", job=winner.display_name, queue=winner.queue)
 
 
 def _with_nodes(cluster: Cluster, drained: Collection[tuple[str, str]], added: Sequence[tuple[str, Node]]) -> Cluster:

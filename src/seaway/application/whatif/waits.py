@@ -19,6 +19,9 @@ from seaway.scheduling.queueing.tree import Key
 MAX_SHIFTS = 20
 """Maximum number of jobs that start earlier, and of those that start later, in an answer."""
 
+SHIFT_S = 1.0
+"""Minimum change of a start. The two sides are planned one after the other, so equal starts differ a little."""
+
 UNKNOWN_S = math.inf
 """Wait of a job without a known start."""
 
@@ -370,8 +373,10 @@ def _shifts(before: Side, after: Side) -> tuple[list[Shift], list[Shift]]:
         if job_id not in before.waits_s:
             continue
         was_s, is_s = before.waits_s[job_id], after.waits_s[job_id]
-        if was_s != is_s:
-            shift = Shift(job_id, spec.name, spec.queue, spec.tenant, before.start_ns(job_id), after.start_ns(job_id))
+        if was_s != is_s and abs(is_s - was_s) >= SHIFT_S:
+            shift = Shift(
+                job_id, entry.display_name, spec.queue, spec.tenant, before.start_ns(job_id), after.start_ns(job_id)
+            )
             changes.append((is_s - was_s, shift))
     changes.sort(key=lambda each: each[0])
     earlier = [shift for change_s, shift in changes if change_s < 0]

@@ -137,7 +137,7 @@ class WhatIf:
         return [
             Move(
                 job_id,
-                trial.fork.jobs[job_id].spec.name,
+                trial.fork.jobs[job_id].display_name,
                 before.get(job_id, ()),
                 where(trial.placements(job_id)),
                 why.get(job_id, ""),

@@ -123,6 +123,11 @@ class Entry:
     fresh: bool = False
 
     @property
+    def display_name(self) -> str:
+        """Name for people: that of a task has the index too, like ``sweep_7``."""
+        return f"{self.spec.name}_{id_distance(self.array, self.id) - 1}" if self.array else self.spec.name
+
+    @property
     def queue(self) -> str:
         """Name of the job's queue."""
         return self.spec.queue

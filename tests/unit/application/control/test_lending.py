@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from seaway.application.changes import Change
+from seaway.domain.arrays import task_array
 from seaway.domain.job_spec import Checkpoint, JobSpec
 from seaway.domain.queues import Backfill, Elastic, Preemption, Queue, Reclaim
 from seaway.domain.reasons import time_param
@@ -293,6 +296,18 @@ def test_a_dry_run_names_the_jobs_that_would_be_displaced() -> None:
         assert (made.state(job) == "running") is trial.fits
         made.plane.jobs.cancel(job, "ada")
         made.plane.run(20)
+
+
+def test_a_task_that_is_displaced_has_its_index() -> None:
+    """Tasks of an array have one name, so a list of them needs their indexes."""
+    made = nodes_of_four(1)
+    put(made, Queue("a", preemption=Preemption.PREEMPT_LOWER_PRIORITY))
+    array = spec(name="low", gpus=2, queue="a", array=task_array("0-1"), expected_duration_s=LONG_S)
+    asyncio.run(made.plane.jobs.submit([array], "ada"))
+    made.plane.run(3)
+    trial = made.plane.overview.dry_run(spec(queue="a", gpus=4, priority=5, expected_duration_s=60), "ada")
+    assert trial.message.startswith("would start now and displace low_")
+    assert {"low_0", "low_1"} <= set(re.split("[ ,;]+", trial.message))
 
 
 def test_explain_names_who_shrinks_and_by_when() -> None:

@@ -101,12 +101,12 @@ def makers(live: ControlState, victims: Iterable[Candidate]) -> list[RoomMaker]:
     ends = [each.key for each in victims if each.whole is None]
     found = [*shrinks.items(), *((key, 0) for key in ends)]
     known = ((live.jobs.get(key[0]), replicas) for key, replicas in found)
-    return [RoomMaker(job.id, job.spec.name, job.spec.tenant, replicas) for job, replicas in known if job]
+    return [RoomMaker(job.id, job.display_name, job.spec.tenant, replicas) for job, replicas in known if job]
 
 
 def _named(job: JobRecord, tenant: str) -> dict[str, str]:
     """Return the parameters that name a job in a reason for a tenant; jobs of others have their IDs only."""
-    return {"job": job.spec.name if job.spec.tenant == tenant else job.id, "job_id": job.id}
+    return {"job": job.display_name if job.spec.tenant == tenant else job.id, "job_id": job.id}
 
 
 def room_text(makers: Sequence[RoomMaker]) -> str:
