@@ -50,6 +50,16 @@ def _actor(reservation: AdvanceReservation) -> str:
     return ACTOR_PREFIX + reservation.name
 
 
+def cordon_ends_ns(fleet: LiveFleet, reservations: Mapping[str, AdvanceReservation]) -> dict[tuple[str, str], int]:
+    """Return the ends of maintenance by the cluster and node that it closes, nanoseconds since 1970."""
+    ends_ns = {}
+    for cordon in fleet.cordons():
+        reservation = reservations.get(cordon.actor.removeprefix(ACTOR_PREFIX))
+        if cordon.actor.startswith(ACTOR_PREFIX) and reservation:
+            ends_ns[cordon.cluster, cordon.node] = reservation.ends_ns
+    return ends_ns
+
+
 def closed_places(fleet: LiveFleet, reservations: Mapping[str, AdvanceReservation]) -> list[Keeper]:
     """Return the decisions that close clusters and nodes: cordons, maintenance, lost clusters.
 

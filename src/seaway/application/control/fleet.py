@@ -43,6 +43,10 @@ MIN_DEMANDS = 2048
 """Number of demands that a snapshot may contain beyond twice the allocated ones."""
 
 
+NO_ENDS: Mapping[tuple[str, str], int] = {}
+"""No cordon has a known end."""
+
+
 @dataclass(slots=True)
 class FleetCopy:
     """Copy of the fleet for decisions that are not done."""
@@ -52,6 +56,7 @@ class FleetCopy:
     held: Mapping[Key, tuple[Attempt, Job, Allocation]]
     names: frozenset[str]
     awaits: bool
+    _cordoned: dict[tuple[str, str], tuple[int, Node | None]] = field(default_factory=dict)
     _own: dict[Key, Allocation | None] = field(default_factory=dict)  # of attempts that changed in the copy
 
     def booking(self, key: Key) -> Allocation | None:
@@ -78,6 +83,18 @@ class FleetCopy:
             booking.copy().release(self.snapshot)  # others share it
         self._own[key] = None
         self.version += 1
+
+    def reopen(self, now_ns: int) -> None:
+        """Open the clusters and nodes whose cordon has ended at a time, nanoseconds since 1970."""
+        for (cluster, name), (at_ns, node) in list(self._cordoned.items()):
+            if at_ns > now_ns:
+                continue
+            del self._cordoned[cluster, name]
+            if node:
+                put_node(self.snapshot, cluster, node)
+            elif not name and cluster in self.names:
+                self.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED, self.snapshot.cluster_index(cluster)] = 1
+            self.version += 1
 
     def up(self) -> frozenset[str]:
         """Return the names of the clusters that answer."""
@@ -179,11 +196,18 @@ class LiveFleet:
 
     # Clusters, gateways and links.
 
-    def fork(self) -> FleetCopy:
-        """Return a copy for decisions that are not done."""
+    def fork(self, ends_ns: Mapping[tuple[str, str], int] = NO_ENDS) -> FleetCopy:
+        """Return a copy for decisions that are not done.
+
+        Parameters
+        ----------
+        ends_ns
+            Known ends of cordons by cluster and node, nanoseconds since 1970.
+        """
         snapshot = self.snapshot.copy()
         snapshot.unshare_demands()  # others continue to write into their own
-        return FleetCopy(snapshot, self.version, self._held.copy(), self.up(), self.awaits_reports())
+        cordoned = {place: (at_ns, self._uncordoned(*place)) for place, at_ns in ends_ns.items()}
+        return FleetCopy(snapshot, self.version, self._held.copy(), self.up(), self.awaits_reports(), cordoned)
 
     def up(self) -> frozenset[str]:
         """Return the names of the clusters that answer."""
@@ -636,6 +660,11 @@ class LiveFleet:
     def _offered(self, cluster: str, node: Node) -> Node:
         node = self._claims.offered(cluster, node)
         return replace(node, ready=False) if (cluster, node.name) in self._cordons else node
+
+    def _uncordoned(self, cluster: str, name: str) -> Node | None:
+        live = self.clusters.get(cluster)
+        nodes = live.cluster.nodes if name and live and live.cluster else ()
+        return next((self._claims.offered(cluster, each) for each in nodes if each.name == name), None)
 
     def _gate(self, live: LiveCluster) -> None:
         if live.cluster is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from seaway.application.changes import Change, Record
-from seaway.application.control.advance_reservations import AdvanceReservations
+from seaway.application.control.advance_reservations import AdvanceReservations, cordon_ends_ns
 from seaway.application.control.arrays import Arrays
 from seaway.application.control.attempt_totals import Holdings
 from seaway.application.control.dependencies import Dependencies
@@ -638,7 +638,8 @@ class ControlState(State):
 
     def fork(self) -> Fork:
         """Return a copy for decisions that are not done. The caller holds the lock."""
-        return Fork(self, self.fleet.fork(), self.advance.fork(), self.pending_commands)
+        fleet = self.fleet.fork(cordon_ends_ns(self.fleet, self.names.reservations))
+        return Fork(self, fleet, self.advance.fork(), self.pending_commands)
 
     def entry(self, job: JobRecord, names: Names | None = None) -> Entry:
         """Create the queue entry of a job. Without its queue or pool, no cluster is allowed.

@@ -58,6 +58,9 @@ class FleetCopy(Fleet, Protocol):
     def give_back(self, key: Key) -> None:
         """Release what an attempt holds."""
 
+    def reopen(self, now_ns: int) -> None:
+        """Open the clusters and nodes whose cordon has ended at a time, nanoseconds since 1970."""
+
 
 class Fork(State):
     """Copy of a state, which changes on its own.
@@ -136,6 +139,7 @@ class Fork(State):
         before_ns = self.clock.now_ns()
         self.clock.advance(by_ns)
         self.advance = self.advance.at(self.clock.now_ns())
+        self.fleet.reopen(self.clock.now_ns())
         if any(before_ns < at_ns <= self.clock.now_ns() for at_ns in self.advance.times_ns):
             self.fleet.version += 1  # more jobs may fit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,21 @@ def test_maintenance_cordons_its_cluster_for_its_time() -> None:
     assert not made.plane.store.cordons()
     made.plane.run(60)
     assert (made.state(stays), made.state(late)) == ("running", "running")
+
+
+@pytest.mark.parametrize(
+    "places", [{"clusters": frozenset({"alpha"})}, {"clusters": frozenset({"alpha"}), "nodes": frozenset({"node-0"})}]
+)
+def test_the_end_of_maintenance_is_the_expected_start_of_its_jobs(places: dict[str, Any]) -> None:
+    """A job that only the closed cluster or node can run starts when the maintenance ends."""
+    made = scene(fleet(cluster(node(gpu(), gpu()), name="alpha")))
+    reserve(made, "upgrade", starts_s=1, **places)
+    made.plane.run(20)
+    assert made.plane.store.cordons()
+    job = made.submit(gpus=2, expected_duration_s=60)
+    assert start_s(made) == pytest.approx(280, abs=5)
+    made.plane.run(290)
+    assert made.plane.state(job).placed
 
 
 def test_explanations_name_the_decision_that_closes_a_cluster() -> None:
