@@ -111,10 +111,15 @@ class LoopMetrics(Collector):
 
 def _of_jobs(jobs: JobFigures, waiting_rules: dict[str, int]) -> Iterator[Metric]:
     states = {state.value: jobs.states.get(state.value, 0) for state in JobState if not state.final}
-    yield gauge_by("seaway_jobs", "Unfinished jobs, by state.", "state", states)
-    yield gauge_by("seaway_jobs_waiting", "Waiting jobs, by queue.", "queue", jobs.waiting)
+    yield gauge_by("seaway_jobs", "Unfinished jobs, by state. Each task of an array counts.", "state", states)
     yield gauge_by(
-        "seaway_jobs_unschedulable", "Waiting jobs, by the rule that excludes most nodes.", "rule", waiting_rules
+        "seaway_jobs_waiting", "Waiting jobs, by queue. Each task of an array counts.", "queue", jobs.waiting
+    )
+    yield gauge_by(
+        "seaway_jobs_unschedulable",
+        "Waiting jobs, by the rule that excludes most nodes. Each task of an array counts.",
+        "rule",
+        waiting_rules,
     )
     yield gauge_by(
         "seaway_queue_longest_wait_seconds",
