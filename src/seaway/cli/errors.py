@@ -93,6 +93,13 @@ def naming(stored: Sequence[str]) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def hides_changes(error: BaseException | None) -> bool:
+    """Report whether an error is that of a closed pipe, and the lost output would have said what was done."""
+    if not isinstance(error, OSError) or error.errno != errno.EPIPE:
+        return False
+    return bool(CHANGES or isinstance(error, UnwritableError))
+
+
 def exit_unwritable(error: OSError) -> NoReturn:
     """Report that the output cannot be written, and end without another try to write it."""
     if isinstance(error, UnwritableError):

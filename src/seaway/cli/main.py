@@ -14,6 +14,7 @@ from seaway.cli import exit_interrupted
 from seaway.cli.errors import (
     UNWRITABLE,
     exit_unwritable,
+    hides_changes,
     open_closed_streams,
     print_error,
     show_warnings_plainly,
@@ -195,7 +196,11 @@ def run(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
 
         print_error(error)
         raise SystemExit(code_of(error)) from None
+    except SystemExit as ended:
+        if isinstance(lost := ended.__context__, OSError) and hides_changes(lost):  # typer ends quietly then
+            exit_unwritable(lost)
+        raise
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in UNWRITABLE and not hides_changes(error):
             raise
         exit_unwritable(error)

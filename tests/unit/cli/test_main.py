@@ -113,18 +113,38 @@ def test_an_output_that_takes_no_more_is_an_error_of_one_line(arguments: tuple[s
     assert (done.returncode, done.stderr) == (1, f"error: cannot write the output: No space left on device{stored}\n")
 
 
-def test_an_output_that_takes_no_more_names_the_changes_of_the_server() -> None:
+CHANGES = (
+    sys.executable,
+    "-c",
+    "import sys; import typer; from seaway.cli import main; from seaway.cli.errors import CHANGES\n"
+    "app = typer.Typer()\n"
+    "@app.command()\n"
+    "def change(): CHANGES.extend(sys.argv[1:]); typer.echo('queue q is made')\n"
+    "main.run(app, [], 'seaway')",
+)
+"""Runs a command that prints a line, after the changes that its arguments name."""
+
+
+@pytest.mark.parametrize("why", ["No space left on device", "Broken pipe"])
+def test_an_output_that_takes_no_more_names_the_changes_of_the_server(why: str) -> None:
     """A change that the server has made counts, though its line could not be written."""
-    code = (
-        "from seaway.cli import main; from seaway.cli.errors import CHANGES\n"
-        "class App:\n"
-        "    def __call__(self, **_): CHANGES.append('PUT /queues/q'); print('queue q is made')\n"
-        "main.run(App(), [], 'seaway')"
+    reader, pipe = os.pipe()
+    os.close(reader)
+    output = os.open("/dev/full", os.O_WRONLY) if why.startswith("No") else pipe
+    command = [*CHANGES, "PUT /queues/q"]
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: cannot write the output: {why}; the server has done: PUT /queues/q\n",
     )
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    said = "error: cannot write the output: No space left on device; the server has done: PUT /queues/q\n"
-    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_a_reader_that_leaves_is_no_error_to_report() -> None:
+    """A command such as ``seaway jobs | head -1`` that has changed nothing ends without a line."""
+    reader, pipe = os.pipe()
+    os.close(reader)
+    done = subprocess.run(CHANGES, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_closed_output_is_discarded() -> None:
