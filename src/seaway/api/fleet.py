@@ -25,13 +25,16 @@ from seaway.api.http.replies import json_reply, nothing
 from seaway.api.http.routes import operation, router
 from seaway.api.hub import Subscription
 from seaway.application.fleet.link_history import NS, steps_of
+from seaway.application.fleet.overview import Overview
+from seaway.application.fleet.search import FleetFilter, Found
 from seaway.application.fleet.usage_history import UsageReport
 from seaway.application.ports.store import MAX_ROWS, Store
 from seaway.application.records import Role
-from seaway.application.views import ClusterView
+from seaway.application.views import ClusterView, ModelView
 from seaway.domain.errors import RejectedError, UnknownError
 from seaway.domain.facts import Facts
 from seaway.domain.reasons import Reason
+from seaway.domain.tenancy import unknown_name
 from seaway.domain.usage import UsageBy, UsageSpan
 from seaway.wire.events import RecentEvents, event_fields
 from seaway.wire.facts import FactsIn, FactsPatch, facts_document
@@ -180,7 +183,7 @@ async def list_slices(request: Request, query: Annotated[FleetQuery, Query()]) -
 async def list_models(request: Request, cluster: InCluster = "") -> Response:
     """List device models with their totals."""
     pipeline = pipeline_of(request)
-    views = await pipeline.threads.read(pipeline.plane.overview.models, cluster)
+    views = await pipeline.threads.read(_models, pipeline.plane.overview, cluster)
     return json_reply({"models": [model_fields(each) for each in views]})
 
 
@@ -287,9 +290,25 @@ def _from(since: str) -> int:
     return at_ns(since) if since else 0
 
 
+def _models(overview: Overview, cluster: str) -> list[ModelView]:
+    _require_known(overview, cluster)
+    return overview.models(cluster)
+
+
+def _require_known(overview: Overview, cluster: str) -> None:
+    """Check that the cluster of a filter exists, since an empty list would hide a wrong name."""
+    if cluster and cluster not in (known := overview.cluster_names()):
+        raise unknown_name("cluster", cluster, known)
+
+
+def _found(overview: Overview, wanted: FleetFilter) -> Found:
+    _require_known(overview, wanted.cluster)
+    return overview.find_nodes(wanted)
+
+
 def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
     overview, first = pipeline_of(request).plane.overview, number_after(query.after)
-    found = overview.find_nodes(query.wanted)
+    found = _found(overview, query.wanted)
     at = found.nodes[first : first + query.limit].tolist()
     return {
         "nodes": [node_fields(each, caller_of(request).tenant) for each in overview.look_at(found, at)],
@@ -301,14 +320,14 @@ def _nodes(request: Request, query: FleetQuery) -> dict[str, Any]:
 
 def _map(request: Request, query: MapQuery) -> dict[str, Any]:
     overview = pipeline_of(request).plane.overview
-    found = overview.find_nodes(query.wanted)
+    found = _found(overview, query.wanted)
     nodes = [node_use_fields(each, caller_of(request).tenant) for each in overview.node_uses(found)]
     return {"nodes": nodes, "found": found_fields(found)}
 
 
 def _devices(request: Request, query: FleetQuery) -> dict[str, Any]:
     overview, first = pipeline_of(request).plane.overview, number_after(query.after)
-    found = overview.find_nodes(query.wanted)
+    found = _found(overview, query.wanted)
     devices = overview.look_at_devices(found, found.devices[first : first + query.limit].tolist())
     return {
         "devices": [device_fields(each, caller_of(request).tenant) for each in devices],
@@ -322,7 +341,7 @@ def _slices(request: Request, query: FleetQuery) -> dict[str, Any]:
     """Return a page of slices; the token of the next page contains its first device and slice."""
     overview = pipeline_of(request).plane.overview
     first, skip = divmod(number_after(query.after), SLICES_OF_A_DEVICE)
-    found = overview.find_nodes(query.wanted)
+    found = _found(overview, query.wanted)
     devices = overview.look_at_devices(found, found.shared[first : first + query.limit].tolist())
     rows: list[dict[str, Any]] = []
     for device in devices:

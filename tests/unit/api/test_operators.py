@@ -12,6 +12,14 @@ from tests.unit.api.rig import Rig
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.parametrize("of", ["nodes", "devices", "slices", "map", "models"])
+async def test_a_filter_by_an_unknown_cluster_is_an_error(rig: Rig, of: str) -> None:
+    """An empty list would hide a wrong name; the error lists the clusters."""
+    async with rig.client("viewer") as client:
+        answer = await client.get(f"/api/v1/fleet/{of}", params={"cluster": "no"})
+        assert (answer.status_code, answer.json()["detail"]) == (422, "cluster: unknown cluster 'no'; available: a, b")
+
+
 async def test_the_fleet_is_shown_in_pages(rig: Rig) -> None:
     """Nodes and devices are listed by page, in their order, with filters."""
     async with rig.client("viewer") as client:
