@@ -110,6 +110,10 @@ def test_the_tree_is_shown_with_use_guarantee_and_limit(look: Look, demo: Runnin
         expect(bar).to_be_visible()
         bar.scroll_into_view_if_needed()
         keep_screen(page, "queues-tree-dark-zh-390")
+        labels = page.locator("tr[data-key=lab-vision] td.number").evaluate_all(
+            "all => all.map(each => each.dataset.label)"
+        )
+        assert {"GPU 小时, 最近 30 天", "费用, 最近 30 天"} <= set(labels)  # a row of its own has no heading
         assert hidden_sideways(page) == []
         assert hindrances(page) == []
     for job in jobs:

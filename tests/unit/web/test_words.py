@@ -123,6 +123,11 @@ def test_all_that_is_reported_is_reported_in_chinese_and_fills_in_the_same() -> 
     assert [each for each in said if names_in(each) != names_in(known[each])] == []
 
 
+def test_examples_in_fields_are_named_as_such() -> None:
+    """A hint in a field says that it is an example: "like train" reads as a wish."""
+    assert [each for each in (*said_in_code(), *said_in_templates()) if each.startswith("like ")] == []
+
+
 def test_catalogues_hold_nothing_else_and_nothing_twice() -> None:
     """Anything that no one says any more is not in the catalogues, and no two of them differ on a word."""
     said = {*said_in_code(), *said_in_templates(), *NAMED, *CLAUSES}

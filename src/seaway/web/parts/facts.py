@@ -52,8 +52,8 @@ class ClusterFacts:
             "zone": (words("Zones"), words("separated by commas")),
             "provider": (words("Provider"), ""),
             "location": (words("Geographic location"), words("latitude and longitude, like 52.52,13.40")),
-            "hardware": (words("Special hardware"), words("like nvlink, rdma; none if it has none")),
-            "label": (words("Labels"), words("like team=a, site=b")),
+            "hardware": (words("Special hardware"), words("for example nvlink, rdma; none if it has none")),
+            "label": (words("Labels"), words("for example team=a, site=b")),
         }
         fields = [Field(key, title, before[key], hint=hint) for key, (title, hint) in titles.items()]
 

@@ -277,7 +277,7 @@ def _parts(words: Words, choices: Choices) -> Iterator[tuple[str, tuple[Field, .
     """Yield the parts of the form: title, fields, and True if it is collapsed at first."""
 
     def like(example: str) -> str:
-        return words("like {example}", example=example)
+        return words("for example {example}", example=example)
 
     tenant = (
         (Field("tenant", words("Tenant"), hint="default", options=tuple(choices.tenants)),) if choices.tenants else ()

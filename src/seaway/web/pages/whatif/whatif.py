@@ -221,7 +221,7 @@ class _WhatIf:
             self._inputs["policy"] = ui.select([""], label=words("By this policy"), value="").props("outlined dense")
 
     def _ask_for_queue(self, words: Words) -> None:
-        amounts = words("like gpus=16, memory=2TB")
+        amounts = words("for example gpus=16, memory=2TB")
         with self._part(words("…a queue changes"), "account_tree"):
             changed = ui.select([""], label=words("Queue"), value="", with_input=True, new_value_mode="add-unique")
             self._inputs["changed_queue"] = changed.props(
@@ -237,17 +237,17 @@ class _WhatIf:
             self._select("moved", words("With the jobs of"))
 
     def _ask_for_tenant(self, words: Words) -> None:
-        amounts = words("like gpus=16, memory=2TB")
+        amounts = words("for example gpus=16, memory=2TB")
         with self._part(words("…a tenant gets another share"), "groups"):
             self._select("tenant", words("Tenant"))
             self._inputs["tenant_weight"] = ui.input(words("Weight")).props("outlined dense type=number min=0")
             self._text("tenant_guarantee", words("Guarantee"), amounts)
             self._text("tenant_limit", words("Limit"), amounts)
-            self._text("window", words("Shares of GPUs over"), words("like 1h or 1d"), "1h")
+            self._text("window", words("Shares of GPUs over"), words("for example 1h or 1d"), "1h")
 
     def _ask_for_trace(self, words: Words) -> None:
         with self._part(words("…a trace is replayed"), "history"):
-            self._text("last", words("Jobs of the last"), words("like 7d"))
+            self._text("last", words("Jobs of the last"), words("for example 7d"))
             choose = ui.button(words("Choose a file"), icon="upload_file", on_click=self._choose_file)
             choose.props("outline no-caps")
             self._chosen = ui.label(words("No file is chosen yet.")).classes("fine").props("role=status")
