@@ -682,6 +682,15 @@ def without(reason: str, other: str) -> str:
     return _followed(reason, tuple(each for each in _followers(reason) if each != other))
 
 
+def without_code(reason: str, code: str) -> str:
+    """Return a reason without those of a code that follow it."""
+    if not isinstance(reason, Reason):
+        return reason
+    return _followed(
+        reason, tuple(each for each in _followers(reason) if not isinstance(each, Reason) or each.code != code)
+    )
+
+
 def _followers(reason: Reason) -> tuple[str, ...]:
     found = reason.params.get("also", ())
     return found if isinstance(found, tuple) else ()

@@ -320,7 +320,10 @@ def test_a_job_that_was_taken_from_a_place_says_what_it_waits_for_now() -> None:
     version = made.job(job_id).version
     made.submit(priority=9)
     made.cluster(lost).reconnect()
-    made.plane.run(30)
+    for _ in range(30):
+        made.plane.run(1)
+        (shown,) = made.plane.overview.present([made.job(job_id)])
+        assert (held in str(shown.reason)) is (known(made, lost) is ClusterState.LOST), "also while it is removed there"
     after = made.job(job_id)
     released = reason.removesuffix(f"; {held}")
     assert (after.state.value, after.reason, after.version) == ("queued", released, version + 1)

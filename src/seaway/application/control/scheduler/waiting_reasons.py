@@ -18,7 +18,7 @@ from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import policy_text
-from seaway.domain.reasons import Params, Reason, also, time_param
+from seaway.domain.reasons import Params, Reason, also, time_param, without_code
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.reserve import Reservation, Reservations
@@ -156,8 +156,9 @@ class WaitingReasons:
         if missing := self._state.missing_queue_or_pool(job):
             return Why("queue_removed", {"why": missing}, missing)
         if until := self._state.blocked(job):
-            said = until if job.reason in (ACCEPTED, until) else also(job.reason, until)
-            return Why("backoff", {"why": job.reason, "until": until}, said)
+            reason = without_code(job.reason, "holds_lost")  # `more` has what is held now
+            said = until if reason in (ACCEPTED, until) else also(reason, until)
+            return Why("backoff", {"why": reason, "until": until}, said)
         if unready := self._order.unready(job.spec.queue):
             policy = policy_text(self._order.policy_of(job.spec.queue))
             return Why("policy_not_ready", {"policy": policy}, unready)
