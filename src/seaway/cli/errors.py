@@ -103,7 +103,7 @@ def hides_changes(error: BaseException | None) -> bool:
 def exit_unwritable(error: OSError) -> NoReturn:
     """Report that the output cannot be written, and end without another try to write it."""
     if isinstance(error, UnwritableError):
-        stored = f"; stored: {', '.join(error.stored)}"
+        stored = f"; stored: {', '.join(error.stored) or 'nothing'}"
     else:
         stored = f"; the server has done: {', '.join(CHANGES)}" if CHANGES else ""
     with suppress(OSError):

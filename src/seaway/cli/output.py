@@ -43,11 +43,17 @@ def console(*, err: bool = False) -> Console:
     from rich.console import Console
 
     made = Console(stderr=err, highlight=False, emoji=False)  # ``:a:`` can be part of an address
+    made.on_broken_pipe = _raise_again  # type: ignore[method-assign]  # it would exit without a word
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPE_WIDTH
     if not made.is_terminal:  # its end would be an empty line in a pipe
         made.status = Console(file=io.StringIO()).status  # type: ignore[method-assign]
     return made
+
+
+def _raise_again() -> None:
+    """Raise the error that is being handled."""
+    raise  # noqa: PLE0704
 
 
 def show(

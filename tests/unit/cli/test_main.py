@@ -139,6 +139,21 @@ def test_an_output_that_takes_no_more_names_the_changes_of_the_server(why: str) 
     )
 
 
+def test_a_submit_whose_preview_cannot_be_written_says_that_nothing_is_stored() -> None:
+    """A reader such as ``head -1`` leaves before the job is sent, and expects it to be stored."""
+    code = (
+        "from seaway.cli import main; from seaway.cli.errors import naming; from seaway.cli.output import console\n"
+        "class App:\n"
+        "    def __call__(self, **_):\n"
+        "        with naming([]): console().print('train: 29 of 29 nodes fit')\n"
+        "main.run(App(), [], 'seaway')"
+    )
+    reader, pipe = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", code], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: cannot write the output: Broken pipe; stored: nothing\n")
+
+
 def test_a_reader_that_leaves_is_no_error_to_report() -> None:
     """A command such as ``seaway jobs | head -1`` that has changed nothing ends without a line."""
     reader, pipe = os.pipe()

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -493,7 +494,9 @@ def submit(
         if dry_run or plain:
             trials = try_out(client, without_folders(jobs))
             priced = any(each["price_per_hour"] for trial in trials for each in trial["candidates"])
-            show_trials(jobs, trials, output, currency_of(client, output) if priced else "")
+            currency = currency_of(client, output) if priced else ""
+            with nullcontext() if dry_run else naming([]):  # who reads only the first lines expects the job
+                show_trials(jobs, trials, output, currency)
             if dry_run:
                 raise typer.Exit(0 if all(each["fits"] for each in trials) else FAILED)
         jobs = with_archives(client, jobs)
