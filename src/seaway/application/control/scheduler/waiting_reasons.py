@@ -156,7 +156,7 @@ class WaitingReasons:
         if missing := self._state.missing_queue_or_pool(job):
             return Why("queue_removed", {"why": missing}, missing)
         if until := self._state.blocked(job):
-            reason = without_code(job.reason, "holds_lost")  # `more` has what is held now
+            reason = without_code(job.reason, "holds_lost")  # present ones are in `more`
             said = until if reason in (ACCEPTED, until) else also(reason, until)
             return Why("backoff", {"why": reason, "until": until}, said)
         if unready := self._order.unready(job.spec.queue):
