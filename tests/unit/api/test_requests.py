@@ -11,6 +11,7 @@ import httpx
 import pytest
 from fastapi.responses import PlainTextResponse
 from starlette.types import Message
+from uvicorn.protocols.utils import ClientDisconnected
 
 import seaway.api.http.guard as guard_module
 from seaway.api.http.replies import BytesInFlight
@@ -254,3 +255,23 @@ async def test_unread_bytes_of_all_large_responses_are_limited(monkeypatch: pyte
         assert sizes == [0, 65_536, 34_464]
         assert (await client.get("/log")).text == "x" * 100_000
         assert (await client.head("/log")).status_code == 200
+
+
+@pytest.mark.parametrize(("kind", "scheme"), [("http", "http"), ("websocket", "ws")])
+async def test_clients_that_leave_are_counted_in_one_line(
+    kind: str, scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that closes before its response fills no log: all of a minute are one line without a traceback."""
+    rig = make_rig()
+
+    async def receive() -> Message:
+        return {"type": f"{kind}.connect", "body": b""}
+
+    async def send(_: Message) -> None:
+        raise ClientDisconnected
+
+    common = {"method": "GET", "query_string": b"", "headers": [], "extensions": {"websocket.http.response": {}}}
+    for _ in range(100):
+        await rig.app({**common, "type": kind, "path": "/api/v1/jobs/x/exec", "scheme": scheme}, receive, send)
+    assert [(each.levelname, each.exc_info) for each in caplog.records] == [("WARNING", None)]
+    assert "before the end of their responses: 1, the latest that to /api/v1/jobs/x/exec" in caplog.text

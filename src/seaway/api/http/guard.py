@@ -169,7 +169,9 @@ class Guard:
         self._left += 1
         now_s = perf_counter()
         if now_s >= self._log_left_s:
-            log.warning("%d clients left before the end of their responses, the latest that to %s", self._left, path)
+            log.warning(
+                "clients that left before the end of their responses: %d, the latest that to %s", self._left, path
+            )
             self._left, self._log_left_s = 0, now_s + LEFT_S
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
