@@ -430,7 +430,7 @@ def test_links_that_violate_bounds_are_listed_with_values() -> None:
         "user to c: loss 2%, bound 0.1%, 10Mbps free, bound 50Mbps",
         "user to d: not measured",
     )
-    assert f"({'; '.join(found.links[:3])}; 1 links more)" in summary(found)
+    assert f"({'; '.join(found.links[:3])}; 1 more link)" in summary(found)
 
 
 def test_unknown_bandwidth_differs_from_reserved_bandwidth() -> None:

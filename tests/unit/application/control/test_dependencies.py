@@ -134,7 +134,7 @@ def test_held_jobs_hold_nothing() -> None:
     made.plane.run(4)
     assert made.state(other) == "running"
     submit(made, part("waits", gpus=2))
-    with pytest.raises(ConflictError, match="1 waiting jobs"):
+    with pytest.raises(ConflictError, match="1 waiting job "):
         submit(made, part("more", gpus=2))
     submit(made, part("held-too", long))
 
