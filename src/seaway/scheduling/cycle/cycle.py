@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.domain.amounts import Amounts, held_amounts
+from seaway.domain.amounts import CPU, GPU_CORES, MEMORY, Amounts, held_amounts
 from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import AttemptState
@@ -242,9 +242,8 @@ class Cycle:
 
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
-        self.preemptor.ask(
-            filter(self._may_displace, (*self._state.waiting.take_blocked(), *self.preemptor.set_aside()))
-        )
+        aside = (*self._state.waiting.take_blocked(), *self.preemptor.set_aside())
+        self.preemptor.ask(each for each in aside if self.preemptor.may_ask(each) and self._may_displace(each))
         return self.preemptor.claims()
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
@@ -306,6 +305,8 @@ class Cycle:
         self.reservations.note_decisions()
         if head is not None and head < end:
             self.reservations.make(run[head])
+        if starts or head is not None:
+            self._refused.free.clear()
         return starts
 
     def _try(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> _Tried:
@@ -346,8 +347,9 @@ class Cycle:
         snapshot = self._state.fleet.snapshot
         for at in range(len(run) - 1, -1, -1):
             if at >= end or not tried.fits[at]:
+                places = () if self._rehearses else _placements(tried.plan, at)
                 tried.allocated[at].release(snapshot)
-                self._unreserve(tried.profile, run[at], _placements(tried.plan, at))
+                self._unreserve(tried.profile, run[at], places)
 
     def _unreserve(self, profile: Profile, entry: Entry, placements: Iterable[Placement]) -> None:
         if not self._rehearses:
@@ -451,10 +453,23 @@ class Cycle:
             return True
         sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
         return (
-            self._refused.covers(entry, by_all=sees_more)
+            (self._refused.covers(entry, by_all=sees_more) or self._exceeds(entry, by_all=sees_more))
             and not self.reservations.awaits(entry)
             and self._policies.by_rules(entry.queue)
         )
+
+    def _exceeds(self, entry: Entry, *, by_all: bool) -> bool:
+        """Report whether a job that displaces no other requests more than all nodes have free together.
+
+        `by_all` if it could use capacity reserved for others.
+        """
+        wanted = entry.kind.requested
+        self._refused.follow()
+        free = self._refused.free.get(by_all)
+        if free is None:
+            free = self._refused.free[by_all] = self.reservations.most_free(by_all=by_all)
+        exceeds = any(wanted.get(name, 0) > most for name, most in zip((CPU, MEMORY, GPU_CORES), free, strict=True))
+        return exceeds and not self.preemptor.may_ask(entry)
 
     def _ends_in_time(self, entry: Entry) -> bool:
         """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time.
@@ -537,7 +552,8 @@ def _numbered(placements: tuple[Placement, ...], entry: Entry, booking: Allocati
 
 
 def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
-    return tuple(plan.placement(int(row)) for row in plan.rows_of(job) if plan.placed[row])
+    rows = plan.rows_of(job)
+    return tuple(map(plan.placement, rows[plan.decisions[rows, PLAN_NODE] >= 0].tolist()))
 
 
 class Refused:
@@ -547,17 +563,23 @@ class Refused:
     ----------
     state
         What is decided about.
+
+    Attributes
+    ----------
+    free
+        Upper bounds of what is free, see `Reservations.most_free`, by whether they count what is reserved.
     """
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._version = -1
+        self.free: dict[bool, tuple[int, int, int]] = {}
         self._infeasible = InfeasibilityCache()
         self._infeasible_by_all = InfeasibilityCache()
 
     def note(self, entries: Iterable[Entry], by_all: bool) -> None:
         """Record rejected jobs; `by_all` if they could use capacity reserved for others."""
-        self._follow()
+        self.follow()
         for each in entries:
             if each.kind.alone:
                 self._infeasible.add(each.kind.rules, each.kind.asked)
@@ -566,13 +588,14 @@ class Refused:
 
     def covers(self, entry: Entry, *, by_all: bool) -> bool:
         """Report whether no replica of a job fits; `by_all` if it could use capacity reserved for others."""
-        self._follow()
+        self.follow()
         known = self._infeasible_by_all if by_all else self._infeasible
         return known.is_infeasible(entry.kind.rules, entry.kind.asked)
 
-    def _follow(self) -> None:
-        """Clear the cache if capacity was released."""
+    def follow(self) -> None:
+        """Clear the caches if capacity was released."""
         if self._version != self._state.fleet.version:
             self._version = self._state.fleet.version
             self._infeasible.clear()
             self._infeasible_by_all.clear()
+            self.free.clear()

@@ -31,6 +31,7 @@ from seaway.scheduling.queueing.preemption import (
     DisplacementRules,
     VictimSearch,
     may_displace_any,
+    may_ever_displace,
     priority_below,
     replicas_of,
 )
@@ -219,7 +220,7 @@ class Preemptor:
     def ask(self, entries: Iterable[Entry]) -> None:
         """Record jobs that do not fit now, or have no room under a limit."""
         for entry in entries:
-            if self._may_ask(entry):
+            if self.may_ask(entry):
                 self._requests[entry.id] = entry
 
     def is_requested(self, job_id: str) -> bool:
@@ -238,16 +239,20 @@ class Preemptor:
         if not state.waiting.idle or state.seen_version != state.fleet.version:
             return []  # jobs that were set aside earlier may fit now
         if self._aside is None and now_ns >= self._all_again_ns:
-            self._aside, self._all_again_ns = state.waiting.set_aside(), now_ns + ALL_AGAIN_NS
+            self._aside, self._all_again_ns = state.waiting.set_aside(self._may_ever_ask), now_ns + ALL_AGAIN_NS
         found = list(islice(self._aside, MAX_AT_ONCE)) if self._aside else []
         self._aside = self._aside if len(found) == MAX_AT_ONCE else None
         return found
 
-    def _may_ask(self, entry: Entry) -> bool:
+    def may_ask(self, entry: Entry) -> bool:
         """Report cheaply whether a search makes sense."""
         if _alike(entry) in self._infeasible or self._reservations.of_claim(entry.id):
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
+
+    def _may_ever_ask(self, queue: str) -> bool:
+        """Report whether a search could make sense for some job of a queue."""
+        return may_ever_displace(self._state.tree.node(queue)) or self._state.lends()
 
     def retry(self) -> None:
         """Let all jobs ask again, also those of which a search has just failed."""
@@ -305,7 +310,7 @@ class Preemptor:
         claimed, waiting = self._reservations.of_claim, self._state.waiting
         alike = waiting.alike(asked, MAX_ALIKE, without=lambda each: bool(claimed(each.id)))
         for entry in alike:
-            if self._state.clock.monotonic_ns() > until_ns or not self._may_ask(entry):
+            if self._state.clock.monotonic_ns() > until_ns or not self.may_ask(entry):
                 return
             if within and not self._is_within_guarantee(entry):
                 return  # its ancestors' guarantees are first for jobs within those of their own queues
@@ -323,7 +328,7 @@ class Preemptor:
 
     def preview(self, entry: Entry) -> Preview | None:
         """Return the place that a job would get from others now, as `claims` decides; None if none may make room."""
-        if self._state.fleet.awaits_reports() or not self._may_ask(entry):
+        if self._state.fleet.awaits_reports() or not self.may_ask(entry):
             return None
         found = self._choose(entry, displaces=True).found
         if found is None or not found.victims:

@@ -8,13 +8,14 @@ without an end are not considered.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from seaway.domain.amounts import held_amounts
+from seaway.domain.amounts import CPU, GPUS, MEMORY, NO_AMOUNTS, Amounts, held_amounts, total_of
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
@@ -25,6 +26,8 @@ from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
+from seaway.scheduling.kernels.queries import all_open, most_free
+from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.lanes import LaneName
 from seaway.scheduling.queueing.tree import Key
@@ -75,6 +78,8 @@ class Reservations:
         self._model_shares = model_shares
         self._profile = profile
         self._made: dict[str, Reservation] = {}
+        self._kept: dict[str, Amounts] | None = {}  # amounts of all reservations by pool; None if some have changed
+        self._joined: Allocation | None = None  # all reservations, if none has changed
         self._snapshot: Snapshot | None = None
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
         self._paused: dict[Kind, int] = {}
@@ -129,6 +134,7 @@ class Reservations:
         for reservation in self._made.values():
             self._state.tree.drop_claim(reservation.entry.id)
         self._made.clear()
+        self._kept = self._joined = None
         self._infeasible.clear()
         self._paused.clear()
         self._snapshot = self._state.fleet.snapshot
@@ -188,7 +194,7 @@ class Reservations:
         A limit that has no room does not matter while victims are ending, since they may count under it. A job that an
         operator moves does not wait before its own objects are removed.
         """
-        retained, snapshot = reservation.entry, self._state.fleet.snapshot
+        retained, snapshot, booking = reservation.entry, self._state.fleet.snapshot, reservation.booking
         waits = self._state.waiting.get(retained.id)
         if waits is None and retained.id in self._state.moves:
             waits = retained
@@ -197,7 +203,7 @@ class Reservations:
             and (waits.kind, waits.order) == (retained.kind, retained.order)
             and ("/" in key or self._state.waiting.hit(retained) is None)
             and now_ns <= reservation.until_ns
-            and all(_open(snapshot, each.cluster, each.node) for each in reservation.placements)
+            and (booking is None or all_open(snapshot.arrays, booking.decisions))
         )
 
     def _is_behind(self, retained: Entry) -> bool:
@@ -263,16 +269,29 @@ class Reservations:
         if own and own.booking and self.current():
             own.booking.copy().release(twin)
 
+    def most_free(self, *, by_all: bool) -> tuple[int, int, int]:
+        """Return upper bounds of what jobs can get now, see `most_free`; `by_all` with all that is reserved."""
+        snapshot = self._state.fleet.snapshot
+        if not by_all or not self._made:
+            return most_free(snapshot.arrays)
+        if self._joined is None:
+            self._joined, _ = join(self.bookings())
+        everything = self._joined
+        everything.copy().release(snapshot)
+        found = most_free(snapshot.arrays)
+        everything.restore(snapshot)
+        return found
+
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
         """Release the reservations that a job may use, and restore them afterwards."""
-        passes = self.may_pass(entry)
-        lifted = [queue for queue in self._made if passes or queue == self.own(entry)]
-        for queue in lifted:
-            self._release(self._made[queue])
+        passes, own, snapshot = self.may_pass(entry), self.own(entry), self._state.fleet.snapshot
+        lifted = [each.booking for key, each in self._made.items() if each.booking and (passes or key == own)]
+        for each in lifted:
+            each.copy().release(snapshot)
         yield
-        for queue in lifted:
-            self._made[queue] = self._keep(self._made[queue])
+        for each in lifted:
+            each.restore(snapshot)
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
         """Return the index of the first job of a batch that does not fit and needs a reservation; None without one."""
@@ -294,6 +313,7 @@ class Reservations:
             and not self.of_claim(entry.id)
             and self._may_reserve(entry)
             and not self._is_behind_others(entry)
+            and self._has_room_beside_others(entry)
         )
 
     def may_reserve_more(self, queue: str) -> bool:
@@ -327,10 +347,11 @@ class Reservations:
 
     def make(self, entry: Entry) -> None:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""
-        placements, starts_ns = self._project(self._state.fleet.snapshot.copy(), entry)
-        if not placements:
-            self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
+        found = self._project(entry)
+        if found is None:
+            self._note_infeasible(entry)
             return
+        placements, starts_ns = found
         until_ns = (
             starts_ns + OVERDUE_NS if starts_ns is not None else self._state.clock.monotonic_ns() + self._hold_ns()
         )
@@ -351,8 +372,33 @@ class Reservations:
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
 
-    def _project(self, snapshot: Snapshot, entry: Entry) -> tuple[tuple[Placement, ...], int | None]:
-        """End running jobs on a copy until the job fits."""
+    def _has_room_beside_others(self, entry: Entry) -> bool:
+        """Report whether its pool may have room for a job beside all reservations, once running jobs have ended.
+
+        If it has none, no search is made for jobs of its kind until a reservation is released.
+        """
+        tree, wanted = self._state.tree, entry.kind.requested
+        node = tree.node(entry.queue)
+        if self._kept is None:
+            of_pool = defaultdict[str, list[Amounts]](list)
+            for each in self._made.values():
+                of_pool[tree.node(each.entry.queue).queue.pool].append(each.entry.kind.requested)
+            self._kept = {pool: total_of(amounts) for pool, amounts in of_pool.items()}
+        kept = self._kept.get(node.queue.pool, NO_AMOUNTS)
+        if all(
+            wanted[name] + kept.get(name, 0) <= node.capacity.get(name, 0)
+            for name in (CPU, MEMORY, GPUS)
+            if name in wanted
+        ):
+            return True
+        self._note_infeasible(entry)
+        return False
+
+    def _note_infeasible(self, entry: Entry) -> None:
+        self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
+
+    def _project(self, entry: Entry) -> tuple[tuple[Placement, ...], int | None] | None:
+        """Return the earliest place of a job once running ones have ended, with its time; None if there is none."""
         live = self._state
         found = (
             (ends_ns, live.bookings[key] if key in live.assumed else live.fleet.booking(key))
@@ -360,7 +406,7 @@ class Reservations:
         )
         ends = [(ends_ns, booking) for ends_ns, booking in found if booking]
         job = self._state.allowed(entry, self._model_shares.models_for_others(entry))
-        return earliest_place(snapshot, job, self._profile(entry.queue), ends)
+        return earliest_place(self._state.fleet.snapshot.copy(), job, self._profile(entry.queue), ends)
 
     def ends(self) -> list[tuple[int, Key]]:
         """Return attempts with their expected end, soonest first; unknown ends last, oldest first.
@@ -380,10 +426,13 @@ class Reservations:
     def _keep(self, reservation: Reservation) -> Reservation:
         """Allocate a reservation."""
         self._snapshot = self._state.fleet.snapshot
+        self._kept = self._joined = None
         return replace(reservation, booking=hold_place(self._snapshot, reservation.entry.job, reservation.placements))
 
     def _lift(self, queue: str) -> None:
         reservation = self._made.pop(queue)
+        self._kept = self._joined = None
+        self._infeasible.clear()  # jobs without a place beside it may have one now
         self._release(reservation)
         if "/" in queue:
             self._state.tree.drop_claim(reservation.entry.id)
@@ -396,7 +445,7 @@ class Reservations:
 
 def earliest_place(
     snapshot: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
-) -> tuple[tuple[Placement, ...], int | None]:
+) -> tuple[tuple[Placement, ...], int | None] | None:
     """End running jobs on a copy of the fleet until a job fits.
 
     Steps of doubling size find an interval of ends, and halving it finds the first end from which on the job fits.
@@ -410,7 +459,7 @@ def earliest_place(
     Returns
     -------
     tuple
-        The place of the job, empty if it fits nowhere, and the end of the last job that has to end; None if unknown.
+        The place of the job, and the end of the last job that has to end, None if unknown; None if it fits nowhere.
     """
     queue = JobQueue(snapshot, [job])
     running, rows = join(allocation for _, allocation in ends)
@@ -418,15 +467,15 @@ def earliest_place(
     def part(first: int, end: int) -> Allocation:
         return Allocation(running.decisions[rows[first] : rows[end]].copy(), running.slices)
 
-    def place() -> tuple[Placement, ...]:
+    def place() -> Plan | None:
         plan = decide(snapshot, queue, profile, overdue={0}, dry_run=True)
-        placements = tuple(plan.placements()) if plan.jobs_placed[0] else ()
+        placed = Plan(snapshot, queue, plan.decisions.copy(), plan.slices) if plan.jobs_placed[0] else None
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
-        return placements
+        return placed
 
     before, ended = 0, 0
-    found: tuple[Placement, ...] = ()
-    while not found and ended < len(ends):
+    found: Plan | None = None
+    while found is None and ended < len(ends):
         before, ended = ended, min(2 * ended + 1, len(ends))
         part(before, ended).release(snapshot)
         found = place()
@@ -438,17 +487,22 @@ def earliest_place(
         else:
             part(middle, ended).release(snapshot)
             before = middle
-    latest_ns = ends[ended - 1][0] if found else NEVER_NS
-    return found, None if latest_ns >= NEVER_NS else latest_ns
+    if found is None:
+        return None
+    latest_ns = ends[ended - 1][0]
+    return tuple(found.placements()), None if latest_ns >= NEVER_NS else latest_ns
 
 
 def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
     """Allocate a reservation. MIG instances count only by their amounts, since other jobs still run there."""
-    amounts = [
-        replace(each, slices=tuple(replace(taken, mig_profile="", mig_start=-1) for taken in each.slices))
-        for each in placements
-    ]
-    return allocate(snapshot, job, amounts)
+    return allocate(snapshot, job, [_without_instances(each) for each in placements])
+
+
+def _without_instances(placement: Placement) -> Placement:
+    if not any(each.mig_profile for each in placement.slices):
+        return placement
+    slices = tuple(replace(each, mig_profile="", mig_start=-1) for each in placement.slices)
+    return replace(placement, slices=slices)
 
 
 def _claim_key(job_id: str) -> str:

@@ -430,15 +430,21 @@ class Waiting:
         found, self.blocked = [*self.blocked.values()], {}
         return found
 
-    def set_aside(self) -> Iterator[Entry]:
+    def set_aside(self, of: Callable[[str], bool]) -> Iterator[Entry]:
         """Yield the first job of each kind that is not tried now, in order; without backfill, only that of its queue.
 
         Jobs may come and go in the meantime.
+
+        Parameters
+        ----------
+        of
+            Report whether jobs of a queue count.
         """
         order = LaneOrder(self.tree, self.discipline, follows=False)
-        for lane in self._all_lanes():
-            if first := lane.jobs.first(self._waits):
-                order.put(lane.name, FirstJob(first[0], first[2].kind.requested))
+        for queue in filter(of, [*self._lanes]):
+            for lane in self._lanes_of(queue):
+                if first := lane.jobs.first(self._waits):
+                    order.put(lane.name, FirstJob(first[0], first[2].kind.requested))
         for name in order.lanes():
             if one := self._lane(name):
                 aside = (self._first(one, kind) for kind in [*one.kinds] if self._sets_aside(one, kind))

@@ -8,10 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seaway.scheduling.arrays import DemandArrays, FleetArrays, Int64, UInt8
-from seaway.scheduling.columns import CLUSTERS_USABLE, NODE_CLUSTER
+from seaway.scheduling.columns import (
+    CLUSTERS_ALLOWED,
+    CLUSTERS_USABLE,
+    DEVICE_CORE_FREE,
+    NODE_CLUSTER,
+    NODE_CPU_FREE,
+    NODE_MEMORY_FREE,
+    NODE_OPEN,
+    PLAN_NODE,
+)
 from seaway.scheduling.kernels.compile import compiled, specialises
 from seaway.scheduling.kernels.decide import choose_for, find_usable_clusters
 from seaway.scheduling.kernels.fit import island_loss, node_fits
+from seaway.scheduling.kernels.network import current_node
 from seaway.scheduling.kernels.policy_stubs import row_score
 from seaway.scheduling.kernels.score_cache import UNFIT, RowCache, refresh_row, slot_of
 from seaway.scheduling.kernels.shared_arrays import borrowed
@@ -111,3 +121,32 @@ def fitting_demands(fleet: FleetArrays, demands: DemandArrays, lines: Int64, nod
                 found[at] = 1
                 break
     return found
+
+
+@compiled
+def most_free(fleet: FleetArrays) -> tuple[int, int, int]:
+    """Return upper bounds of the CPU, memory and GPU cores that jobs can get now, thousandths and MiB.
+
+    Nodes and devices that hold more than they have count as full.
+    """
+    fleet = borrowed(fleet)
+    cpu_milli, memory_mib, core_milli = 0, 0, 0
+    for n in range(fleet.nodes.shape[1]):
+        cpu_milli += max(0, fleet.nodes[NODE_CPU_FREE, n])
+        memory_mib += max(0, fleet.nodes[NODE_MEMORY_FREE, n])
+    for d in range(fleet.devices.shape[1]):
+        core_milli += max(0, fleet.devices[DEVICE_CORE_FREE, d])
+    return cpu_milli, memory_mib, core_milli
+
+
+@compiled
+def all_open(fleet: FleetArrays, plan: Int64) -> bool:
+    """Report whether the nodes of some decisions, shape (R, PLAN_ROWS), exist and accept work."""
+    fleet, plan = borrowed(fleet), borrowed(plan)
+    for row in range(plan.shape[0]):
+        n = current_node(fleet, plan[row, PLAN_NODE])
+        if n < 0 or not fleet.nodes[NODE_OPEN, n]:
+            return False
+        if not fleet.clusters_open[CLUSTERS_ALLOWED, fleet.nodes[NODE_CLUSTER, n]]:
+            return False
+    return True

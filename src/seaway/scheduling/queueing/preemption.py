@@ -237,6 +237,14 @@ def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
     return rules.reclaim is Reclaim.GUARANTEE and any(each.entitled(requested) for each in queue.path)
 
 
+def may_ever_displace(queue: QueueNode) -> bool:
+    """Report whether jobs of a queue could displace others at some time."""
+    rules = queue.queue
+    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
+        return True
+    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantee for each in queue.path)
+
+
 def is_lent(candidate: Candidate, queue: Queue) -> bool:
     """Report whether a candidate of a queue is a replica that leaves for any waiting job."""
     return candidate.whole is not None and queue.elastic is Elastic.LEND

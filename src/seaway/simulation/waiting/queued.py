@@ -13,7 +13,7 @@ import numpy as np
 
 from seaway.domain.amounts import CPU, GPUS, Amounts, capacity_of, requested_amounts, total_of
 from seaway.domain.job import Job
-from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim, children_of
+from seaway.domain.queues import Backfill, Elastic, Order, Queue, children_of
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
@@ -28,6 +28,7 @@ from seaway.scheduling.queueing.preemption import (
     VictimSearch,
     by_queue,
     may_displace_any,
+    may_ever_displace,
     priority_below,
 )
 from seaway.scheduling.queueing.registry import FairShare
@@ -143,7 +144,7 @@ class Queued:
         self._refused: dict[int, int] = {}  # kinds that do not fit now, each with a job of it
         self._fruitless: set[int] = set()  # groups that neither fit nor have victims, until a job starts or ends
         lends = any(job.elastic and self._queues[job.queue].elastic is Elastic.LEND for job in jobs)
-        self._displacing = {each.name for each in queues if lends or _may_ever_displace(self._tree.node(each.name))}
+        self._displacing = {each.name for each in queues if lends or may_ever_displace(self._tree.node(each.name))}
         self._lending: set[int] = set()  # running jobs with replicas that leave for any waiting one
         resource = GPUS if capacity.get(GPUS) else CPU
         times_s = [job.arrives_s for job in jobs]
@@ -633,14 +634,6 @@ def _numbered(values: Iterable[Hashable]) -> list[int]:
     """Return a number for each value, equal ones for equal values."""
     known: dict[Hashable, int] = {}
     return [known.setdefault(each, len(known)) for each in values]
-
-
-def _may_ever_displace(node: QueueNode) -> bool:
-    """Report whether jobs of a queue could displace others at some time."""
-    rules = node.queue
-    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
-        return True
-    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantee for each in node.path)
 
 
 class _Moment:

@@ -221,7 +221,7 @@ def test_a_round_that_takes_long_continues_in_the_next(monkeypatch: pytest.Monke
         return decide(batch)
 
     monkeypatch.setattr(scheduler.cycle, "_decide", slowly)
-    made.plane.submit(*[spec(cpu_milli=900_000 - at) for at in range(7)])
+    made.plane.submit(*[spec(gpu_memory_mib=900_000 - at, gpu_milli=1) for at in range(7)])
     tried = []
     while made.plane.controller.step():
         tried.append(scheduler.tally.decided)

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from seaway.application.changes import Change
+from seaway.domain.queues import Queue
 from seaway.scheduling.columns import DEVICE_CORE_FREE
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
@@ -171,9 +173,6 @@ def test_three_infeasible_jobs_do_not_keep_the_fourth_from_its_place() -> None:
 
 def test_each_queue_has_a_reservation_of_its_own() -> None:
     """The heads of two queues both get a reservation, and a third job may use neither."""
-    from seaway.application.changes import Change
-    from seaway.domain.queues import Queue
-
     made = one_node(4)
     made.plane.writer.commit([Change(put=[Queue("other")])])
     made.submit(gpus=3, expected_duration_s=50)
@@ -238,3 +237,16 @@ def test_reserved_capacity_does_not_count_as_used() -> None:
     answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(policy="bestfit"))
     assert answer.before.allocation_percent == 50
     assert runs not in {move.job_id for move in answer.stopped}
+
+
+def test_a_job_without_a_place_beside_a_reservation_gets_one_when_that_is_gone() -> None:
+    """A search that failed because of a reservation is made again at once, not a minute later."""
+    made = one_node(4)
+    made.plane.writer.commit([Change(put=[Queue("other")])])
+    made.plane.run(1)
+    made.submit(gpus=4, expected_duration_s=100)
+    heads = {made.submit(gpus=4, expected_duration_s=10, queue=each) for each in ("default", "other")}
+    (holder,) = reserved_for(made)
+    made.plane.jobs.cancel(holder, "ada", "enough")
+    made.plane.run(2)
+    assert reserved_for(made) == heads - {holder}

@@ -107,7 +107,7 @@ def test_what_is_far_behind_is_tried_though_the_fleet_keeps_changing() -> None:
 def test_only_so_many_are_tried_at_a_stretch() -> None:
     """Readers get the lock before all pending jobs were tried; the same step continues afterwards."""
     made = one_node(1, batch_size=8, max_tried_per_cycle=16, reservations=False)
-    made.plane.submit(*[spec(gpus=1, gpu_memory_mib=20_000 + at, gpu_milli=1000 - at) for at in range(100)])
+    made.plane.submit(*[spec(gpus=1, gpu_memory_mib=60_000 + at, gpu_milli=500 - at) for at in range(100)])
     holder = made.plane.controller
     with holder.lock:
         holder.live.apply(holder._inbox.pop())  # noqa: SLF001  # as a step would
