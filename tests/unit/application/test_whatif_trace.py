@@ -10,10 +10,10 @@ from seaway.application.changes import Change
 from seaway.application.ports.store import JobFilter
 from seaway.application.whatif.question import Question
 from seaway.application.whatif.queues import MovedJobs, QueueChanges
-from seaway.application.whatif.trace import TraceChanges, TraceJob, past_jobs
+from seaway.application.whatif.trace import LOOK_JOBS, TraceChanges, TraceJob, past_jobs
 from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.whatif import WhatIf
-from seaway.domain.errors import RejectedError
+from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.queues import Elastic, Order, Queue
 from seaway.domain.tenancy import Pool, Tenant
 from seaway.learning.parallel import Processes
@@ -49,6 +49,14 @@ def test_a_trace_waits_on_the_empty_fleet_whatever_runs_now() -> None:
     row = of(trace.queues, "default").after
     assert (row.waiting, row.unknown, row.mean_s, row.p50_s, row.p95_s) == (8, 0, 50, 0, 100)
     assert answer.message.endswith("the 8 jobs of the trace wait 50 s on average (now 50 s)")
+
+
+def test_a_question_ends_while_its_jobs_are_prepared() -> None:
+    """A long trace is left soon after its client, not only when the replays begin."""
+    looks = iter(["", "", "the client left"])
+    with pytest.raises(UnavailableError, match="the client left"):
+        what_if(scene()).ask(Question(trace=jobs(3 * LOOK_JOBS)), lambda: next(looks))
+    assert next(looks, None) is None
 
 
 def test_nodes_and_drains_change_a_replay() -> None:

@@ -165,8 +165,27 @@ class Spread(Protocol):
         """
 
 
-Replay = Callable[[Callable[["Side"], "Ran"], Sequence["Side"]], Iterator[tuple[int, "Ran"]]]
-"""`Spread.map` of a question."""
+LOOK_JOBS = 4096
+"""Number of jobs after which the preparation of a replay looks whether its question ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """Execution of the replays of a question."""
+
+    spread: Spread
+    stopped: Stopped
+
+    def run(self, sides: Sequence[Side]) -> list[Ran]:
+        """Return the result of each side in order; raises as `Spread.map`."""
+        return [each for _, each in sorted(self.spread.map(run, sides, self.stopped), key=itemgetter(0))]
+
+    def watched(self, jobs: Sequence[TraceJob]) -> Iterator[TraceJob]:
+        """Yield jobs until the question ends; raises as `Spread.map`."""
+        for at, each in enumerate(jobs):
+            if at % LOOK_JOBS == 0 and (why := self.stopped()):
+                raise UnavailableError(why)
+            yield each
 
 
 class InTurn:
@@ -240,7 +259,7 @@ def replay_trace(
     names: tuple[Names, Names],
     fleets: tuple[Fleet, Fleet],
     policy: str,
-    replay: Replay,
+    replays: Replays,
     tree: QueueTree,
 ) -> TraceChanges:
     """Replay a trace before and after a change.
@@ -251,7 +270,7 @@ def replay_trace(
         Queues and tenants, and the empty fleet, before and after.
     policy
         Policy that places the jobs; empty for that of the queue with most jobs.
-    replay
+    replays
         Runs the replays.
     tree
         The live queues, with the weights of GPU models and the cost of restarts.
@@ -269,14 +288,14 @@ def replay_trace(
     chosen = _policy(policy, before, names[0])
     sides = [
         replace(
-            _side(ordered, line, known, fleet, chosen),
+            _side(replays.watched(ordered), line, known, fleet, chosen),
             gpu_weights=tree.gpu_weights,
             restart_cost_s=tree.restart_cost_s,
         )
         for line, known, fleet in zip((before, after), names, fleets, strict=True)
     ]
     different = sides if sides[0] != sides[1] else sides[:1]
-    ran = [each for _, each in sorted(replay(run, different), key=itemgetter(0))]
+    ran = replays.run(different)
     first, last = ran[0], ran[-1]
     span_s = max(1, ordered[-1].arrives_s - ordered[0].arrives_s)
     both = {str(at) for at in np.flatnonzero((first.starts_s >= 0) & (last.starts_s >= 0)).tolist()}
@@ -322,7 +341,7 @@ def _policy(wanted: str, queues: Sequence[str], names: Names) -> str:
     return policy if policy in policy_names() else FALLBACK
 
 
-def _side(jobs: Sequence[TraceJob], queues: Sequence[str], names: Names, fleet: Fleet, policy: str) -> Side:
+def _side(jobs: Iterator[TraceJob], queues: Sequence[str], names: Names, fleet: Fleet, policy: str) -> Side:
     pools = {name: pool.clusters for name, pool in names.pools.items()}
     ready = []
     for at, (each, queue) in enumerate(zip(jobs, queues, strict=True)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from seaway.application.admission import Admission
 from seaway.application.control.loop import Controller
@@ -22,7 +21,7 @@ from seaway.application.whatif.question import (
     totals,
     where,
 )
-from seaway.application.whatif.trace import InTurn, Replay, Spread, Stopped, TraceJob, past_jobs, replay_trace
+from seaway.application.whatif.trace import InTurn, Replays, Spread, Stopped, TraceJob, past_jobs, replay_trace
 from seaway.application.whatif.trial import Trial
 from seaway.application.whatif.waits import compare
 from seaway.domain.attempt import Attempt
@@ -113,9 +112,7 @@ class WhatIf:
             return answer
         with self._controller.lock:
             fleet = self._controller.live.fleet.fleet()
-        return self._with_trace(
-            answer, question, (present, names), trial.grown(fleet), partial(self.spread.map, stopped=abandoned)
-        )
+        return self._with_trace(answer, question, (present, names), trial.grown(fleet), Replays(self.spread, abandoned))
 
     def _change(self, trial: Trial, question: Question) -> list[Attempt]:
         """Make the changes of a question; return the attempts that end for them, oldest first."""
@@ -166,7 +163,7 @@ class WhatIf:
         question: Question,
         names: tuple[Names, Names],
         fleets: tuple[Fleet, Fleet],
-        replay: Replay,
+        replays: Replays,
     ) -> Consequences:
         """Add the replays of a trace."""
         jobs: Sequence[TraceJob] = question.trace
@@ -175,7 +172,7 @@ class WhatIf:
             now_ns = self._controller.live.clock.now_ns()
             jobs, skipped = past_jobs(self._store, question.last_s, now_ns)
         tree = self._controller.live.tree
-        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, replay, tree)
+        trace = replay_trace(jobs, question.changes, names, fleets, question.policy, replays, tree)
         trace = replace(trace, skipped=skipped)
         return replace(answer, message=f"{answer.message}, {trace.message}", trace=trace)
 
