@@ -207,6 +207,7 @@ class ControlState(State):
         self.resizing: dict[str, Key] = {}
         self.extended: dict[str, Key] = {}
         self.resize_after_ns: dict[str, int] = {}
+        self.changed: set[Key] = set()
         self.scaled: dict[str, None] = {}
         self.recreating: frozenset[str] = frozenset()
         self.scale_reasons: dict[str, tuple[int, str]] = {}
@@ -305,6 +306,7 @@ class ControlState(State):
             job = self.arrays.spec_of(job)
             self.arrays.note(job)
         self.jobs[job.id] = job
+        self.changed.add((job.id, before.attempt if before else 0))
         self._note_triggers(job)
         for number in self.by_job.get(job.id, ()) if before is None else ():
             if (job.id, number) not in self.done:
@@ -347,6 +349,7 @@ class ControlState(State):
         before = self.attempts.get(key)
         fresh = before is None
         self.attempts[key] = attempt
+        self.changed.add(key)
         self.assumed.pop(key, None)
         self._note_began(key, attempt, fresh=fresh)
         self.fleet.run(key, attempt.running_ns)
@@ -474,6 +477,7 @@ class ControlState(State):
         attempt = self.attempts.pop(key, None)
         if attempt is None:
             return
+        self.changed.add(key)
         self.by_job[key[0]].discard(key[1])
         self.networked.discard(key)
         for cluster in attempt.clusters:

@@ -148,6 +148,7 @@ class Trial:
         for key, attempt in list(fork.attempts.items()):
             if (queue := changes.queue_of(attempt.spec.queue, attempt.spec.tenant)) != attempt.spec.queue:
                 fork.attempts[key] = moved = replace(attempt, spec=replace(attempt.spec, queue=queue))
+                fork.changed.add(key)
                 if fork.tree.withdraw(key):
                     fork.hold(moved)
 

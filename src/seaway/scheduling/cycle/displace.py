@@ -35,7 +35,7 @@ from seaway.scheduling.queueing.preemption import (
     priority_below,
     replicas_of,
 )
-from seaway.scheduling.queueing.tree import Key, Owner
+from seaway.scheduling.queueing.tree import Key, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 
 RULES = PRIORITY, RECLAIM = "priority", "reclaim"
@@ -166,6 +166,55 @@ class _Running:
     replicas: Sequence[Candidate] = ()
 
 
+class _Holders:
+    """Attempts that hold capacity.
+
+    Attributes
+    ----------
+    running
+        Those that can be displaced, by queue.
+    unplaced
+        Others that run.
+    ending, parting
+        Attempts that are being removed, and running ones of which replicas are.
+    """
+
+    def __init__(self) -> None:
+        self.running: defaultdict[str, dict[Key, _Running]] = defaultdict(dict)
+        self.unplaced: set[Key] = set()
+        self.ending: dict[Key, None] = {}
+        self.parting: dict[Key, None] = {}
+        self._queue_of: dict[Key, str] = {}
+
+    def fork(self) -> _Holders:
+        """Return the same attempts, which change on their own. Of candidates, only `lost` changes."""
+        twin = _Holders()
+        twin.running = defaultdict(dict, {queue: jobs.copy() for queue, jobs in self.running.items()})
+        twin.unplaced, twin.ending, twin.parting = self.unplaced.copy(), self.ending.copy(), self.parting.copy()
+        twin._queue_of = self._queue_of.copy()
+        return twin
+
+    def put(self, key: Key, attempt: Attempt, running: _Running | None) -> None:
+        """Add an attempt, which is `running` if it can be displaced."""
+        if attempt.state is AttemptState.ENDING:
+            self.ending[key] = None
+        elif attempt.state.live and attempt.remaining is not attempt.placements:
+            self.parting[key] = None
+        if running:
+            self.running[running.queue][key] = running
+            self._queue_of[key] = running.queue
+        elif attempt.state.live:
+            self.unplaced.add(key)
+
+    def drop(self, key: Key) -> None:
+        """Drop an attempt, if it is known."""
+        self.ending.pop(key, None)
+        self.parting.pop(key, None)
+        self.unplaced.discard(key)
+        if queue := self._queue_of.pop(key, ""):
+            del self.running[queue][key]
+
+
 class Preemptor:
     """Choice of victims for jobs that did not fit.
 
@@ -192,8 +241,8 @@ class Preemptor:
         self._later: dict[_Alike, tuple[int, str]] = {}  # end of a minimum run time, and the job
         self._claims: dict[str, Claim] = {}
         self._shrunk: dict[Key, Attempt] = {}  # by claims that are not stored yet
-        self._running: dict[Key, _Running] = {}
-        self._basis: tuple[int, Snapshot] | None = None
+        self._holders = _Holders()
+        self._basis: tuple[QueueTree, int, Snapshot] | None = None
         self._lost: dict[str, None] = {}  # winners without their reservation
         self._taken = defaultdict[str, set[str]](set)  # jobs of other queues that a job displaced
         self._restored_at = -1
@@ -207,9 +256,9 @@ class Preemptor:
         return twin
 
     def _unshare(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
-        known = self._basis == (self._state.tree.version, self._state.fleet.snapshot)
-        self._basis = (state.tree.version, state.fleet.snapshot) if known else None
-        self._running = self._running.copy() if known else {}  # with the same candidates, of which only `lost` changes
+        known = self._basis == (self._state.tree, self._state.tree.version, self._state.fleet.snapshot)
+        self._basis = (state.tree, state.tree.version, state.fleet.snapshot) if known else None
+        self._holders = self._holders.fork()
         self._state, self._reservations, self._profile = state, reservations, profile
         self._requests, self._infeasible, self._later = self._requests.copy(), self._infeasible.copy(), {**self._later}
         self._claims, self._shrunk, self._lost = self._claims.copy(), self._shrunk.copy(), self._lost.copy()
@@ -280,7 +329,7 @@ class Preemptor:
         """
         if self._state.fleet.awaits_reports():
             return []
-        self._shrunk.clear()
+        self._forget_shrunk()
         now_ns = self._state.clock.monotonic_ns()
         self._infeasible = {alike: until_ns for alike, until_ns in self._infeasible.items() if until_ns > now_ns}
         self.foreseen = {job_id: each for job_id, each in self.foreseen.items() if each.at_ns + AGAIN_NS > now_ns}
@@ -343,7 +392,7 @@ class Preemptor:
 
     def settle(self, claims: Sequence[Claim], stored: Sequence[bool]) -> None:
         """Release the reservations of claims that were not stored because a user changed one of their jobs."""
-        self._shrunk.clear()
+        self._forget_shrunk()
         for claim, is_stored in zip(claims, stored, strict=True):
             if not is_stored:
                 self._claims.pop(claim.entry.id, None)
@@ -360,7 +409,7 @@ class Preemptor:
     def forget(self) -> None:
         """Drop all claims on a replaced snapshot. Those of stored decisions are made again by `restore`."""
         self._claims.clear()
-        self._shrunk.clear()
+        self._forget_shrunk()
         self._infeasible.clear()
         self._later.clear()
         self._lost.update(dict.fromkeys(sorted(self._state.awaiting_victims)))
@@ -440,12 +489,14 @@ class Preemptor:
         for whole, replicas in shrinks.items():
             before = self._attempt(whole.key)
             self._shrunk[whole.key] = after = before.leaving(replicas)
+            self._state.changed.add(whole.key)
             self._state.rest_from_resizes(self._state.jobs[whole.key[0]])
             yield before, after
 
     def _choose(self, entry: Entry, *, displaces: bool) -> _Choice:
         """Find a place for a job, and what makes room for it. Nothing changes."""
         self._drop_old()
+        self._follow()
         running = self._running_jobs() if displaces else {}
         jobs = {queue: [each.candidate for each in held] for queue, held in running.items()}
         spared = self._taken.get(entry.id, ())
@@ -588,7 +639,7 @@ class Preemptor:
             for each in claim.ends
             if (known := attempts.get(each.key)) and known.state.live
         ]
-        ending = [each for each in attempts.values() if each.state is AttemptState.ENDING and live.ends_soon(each)]
+        ending = [attempts[key] for key in self._holders.ending if live.ends_soon(attempts[key])]
         for attempt in ending:
             tree.end((attempt.job_id, attempt.number))
             if booking := self._state.fleet.booking((attempt.job_id, attempt.number)):
@@ -613,8 +664,7 @@ class Preemptor:
 
     def _withdraw_leaving(self, snapshot: Snapshot) -> list[Attempt]:
         """Remove leaving replicas from a copy of the fleet and from the tree; return their attempts."""
-        attempts = (self._attempt(key) for key in self._state.attempts)
-        parting = [each for each in attempts if each.state.live and each.remaining is not each.placements]
+        parting = [self._attempt(key) for key in self._holders.parting]
         for attempt in parting:
             key = (attempt.job_id, attempt.number)
             gone = {each.replica for each in attempt.placements if each.leaving}
@@ -628,22 +678,31 @@ class Preemptor:
         """Return an attempt as it will be once all claims are stored that let it shrink."""
         return self._shrunk.get(key) or self._state.attempts[key]
 
+    def _forget_shrunk(self) -> None:
+        self._state.changed.update(self._shrunk)
+        self._shrunk.clear()
+
+    def _follow(self) -> None:
+        """Follow the attempts that have changed; all of them after a change of the queues or of the fleet."""
+        live, holders = self._state, self._holders
+        basis = live.tree, live.tree.version, live.fleet.snapshot
+        if self._basis != basis:
+            self._basis, self._holders = basis, (holders := _Holders())
+            live.changed.update(live.attempts)
+        for key in live.changed | holders.unplaced:
+            holders.drop(key)
+            if key in live.attempts:
+                attempt = self._attempt(key)
+                holders.put(key, attempt, self._running_job(key, attempt))
+        live.changed.clear()
+
     def _running_jobs(self) -> Mapping[str, Sequence[_Running]]:
-        """Return the running jobs of each queue beside those that end for claims, each computed once."""
-        live, found = self._state, defaultdict[str, list[_Running]](list)
+        """Return the running jobs of each queue beside those that end for claims."""
         claimed = {each.key for claim in self._claims.values() for each in claim.ends}
-        basis = live.tree.version, live.fleet.snapshot
-        if self._basis != basis or len(self._running) > 2 * len(live.attempts):
-            self._running, self._basis = {}, basis
-        for key in live.attempts:
-            attempt, running = self._attempt(key), self._running.get(key)
-            if running is None or running.attempt is not attempt or running.job is not live.jobs.get(key[0]):
-                if (running := self._running_job(key, attempt)) is None:
-                    continue
-                self._running[key] = running
-            if key not in claimed:
-                found[running.queue].append(running)
-        return found
+        return {
+            queue: [each for key, each in jobs.items() if key not in claimed] if claimed else [*jobs.values()]
+            for queue, jobs in self._holders.running.items()
+        }
 
     def _candidates(
         self, entry: Entry, running: Mapping[str, Sequence[_Running]]

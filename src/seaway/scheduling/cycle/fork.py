@@ -92,7 +92,7 @@ class Fork(State):
         self.started, self.seen_version = state.started, state.seen_version
         self.awaiting_victims, self.moves = state.awaiting_victims.copy(), state.moves.copy()
         self.resizing, self.extended = state.resizing.copy(), state.extended.copy()
-        self.resize_after_ns = state.resize_after_ns.copy()
+        self.resize_after_ns, self.changed = state.resize_after_ns.copy(), state.changed.copy()
         self.work = state.work.fork(self.clock.monotonic_ns)
         self._queues: Mapping[str, Queue] = dict(state.queues)
         self._moved = {job_id: state.entry(job) for job_id in state.moves if (job := state.jobs.get(job_id))}
@@ -165,6 +165,7 @@ class Fork(State):
         self.began_ns[key] = self.clock.monotonic_ns()
         self.work.note(key, attempt, self.began_ns[key])
         self.jobs[key[0]] = replace(self.jobs[key[0]], state=JobState.RUNNING)
+        self.changed.add(key)
 
     def end(self, key: Key) -> Attempt:
         """End an attempt, and release all that it holds."""
@@ -173,6 +174,7 @@ class Fork(State):
         self.fleet.give_back(key)
         self.tree.release(key)
         self.began_ns.pop(key, None)
+        self.changed.add(key)
         self.note_size(key[0])
         return attempt
 

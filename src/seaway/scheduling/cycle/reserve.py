@@ -78,7 +78,7 @@ class Reservations:
         self._model_shares = model_shares
         self._profile = profile
         self._made: dict[str, Reservation] = {}
-        self._kept: dict[str, Amounts] | None = {}  # amounts of all reservations by pool; None if some have changed
+        self._amounts: dict[str, Amounts] | None = {}  # of all reservations, by pool; None if some have changed
         self._joined: Allocation | None = None  # all reservations, if none has changed
         self._snapshot: Snapshot | None = None
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
@@ -134,7 +134,7 @@ class Reservations:
         for reservation in self._made.values():
             self._state.tree.drop_claim(reservation.entry.id)
         self._made.clear()
-        self._kept = self._joined = None
+        self._amounts = self._joined = None
         self._infeasible.clear()
         self._paused.clear()
         self._snapshot = self._state.fleet.snapshot
@@ -379,14 +379,14 @@ class Reservations:
         """
         tree, wanted = self._state.tree, entry.kind.requested
         node = tree.node(entry.queue)
-        if self._kept is None:
+        if self._amounts is None:
             of_pool = defaultdict[str, list[Amounts]](list)
             for each in self._made.values():
                 of_pool[tree.node(each.entry.queue).queue.pool].append(each.entry.kind.requested)
-            self._kept = {pool: total_of(amounts) for pool, amounts in of_pool.items()}
-        kept = self._kept.get(node.queue.pool, NO_AMOUNTS)
+            self._amounts = {pool: total_of(amounts) for pool, amounts in of_pool.items()}
+        others = self._amounts.get(node.queue.pool, NO_AMOUNTS)
         if all(
-            wanted[name] + kept.get(name, 0) <= node.capacity.get(name, 0)
+            wanted[name] + others.get(name, 0) <= node.capacity.get(name, 0)
             for name in (CPU, MEMORY, GPUS)
             if name in wanted
         ):
@@ -426,12 +426,12 @@ class Reservations:
     def _keep(self, reservation: Reservation) -> Reservation:
         """Allocate a reservation."""
         self._snapshot = self._state.fleet.snapshot
-        self._kept = self._joined = None
+        self._amounts = self._joined = None
         return replace(reservation, booking=hold_place(self._snapshot, reservation.entry.job, reservation.placements))
 
     def _lift(self, queue: str) -> None:
         reservation = self._made.pop(queue)
-        self._kept = self._joined = None
+        self._amounts = self._joined = None
         self._infeasible.clear()  # jobs without a place beside it may have one now
         self._release(reservation)
         if "/" in queue:

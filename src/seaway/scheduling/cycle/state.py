@@ -160,6 +160,8 @@ class State(ABC):
         Live attempts of elastic jobs with more than their minimum of replicas, by job.
     resize_after_ns
         Monotonic time before which a job gets no more replicas.
+    changed
+        Attempts that changed, or whose jobs did, since `Preemptor` followed them.
     moves
         Jobs that operators move to certain nodes, until they are placed. They survive a reload of the state.
     advance
@@ -184,6 +186,7 @@ class State(ABC):
     resizing: dict[str, Key]
     extended: dict[str, Key]
     resize_after_ns: dict[str, int]
+    changed: set[Key]
     moves: dict[str, PlannedMove]
     advance: AdvanceRules
     work: ElasticWork
@@ -278,6 +281,7 @@ class State(ABC):
         """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare."""
         job = self.jobs.get(job_id)
         key = (job_id, job.attempt if job else 0)
+        self.changed.add(key)
         found = self.current(key) if job and job.spec.resizable else None
         if found and found[0].spec.replicas - found[0].completed != len(found[1].remaining):
             self.resizing[job_id] = key
