@@ -158,7 +158,12 @@ class MariaDb(Server):
         self.stop()
 
     def _command(self) -> list[str]:
-        options = [f"--datadir={self.data}", f"--socket={self.data}/socket", f"--port={self.port}"]
+        options = [
+            f"--datadir={self.data}",
+            f"--tmpdir={self.data}",
+            f"--socket={self.data}/socket",
+            f"--port={self.port}",
+        ]
         options += ["--bind-address=127.0.0.1", "--skip-name-resolve", f"--pid-file={self.data}/pid"]
         options += ["--innodb-buffer-pool-size=64M", "--debug-no-sync", "--innodb-flush-method=nosync"]
         return [self._programs["mariadbd"], "--no-defaults", *options, "--innodb-flush-log-at-trx-commit=2"]

@@ -33,6 +33,7 @@ from seaway.scheduling.engine import Policy, decide
 from seaway.scheduling.explain import explain
 from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.kernels.compile import is_compiled, mark_compiled
+from seaway.scheduling.kernels.queries import all_open, most_free
 from seaway.scheduling.policies.registry import BUILT_IN, PolicyOptions, make_policy, make_profile, policy_names
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing import backfill
@@ -252,6 +253,8 @@ def warm(name: str, make: Callable[[str, PolicyOptions], Profile] = make_profile
         first = next(job for job in jobs if job.name == placements[0].job)
         allocate(snapshot, first, [each for each in placements if each.job == first.name])
         explain(snapshot, jobs[-1], profile)
+        all_open(snapshot.arrays, plan.decisions)
+        most_free(snapshot.arrays)
         put_node(snapshot, fleet.clusters[0].name, fleet.clusters[0].nodes[0])
     backfill.warm()
     if name in BUILT_IN:

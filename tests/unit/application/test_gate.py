@@ -149,7 +149,7 @@ def test_a_waiting_job_counts_once_however_often_it_is_tried() -> None:
     stage = with_shadow(3)
     first, *others = [stage.submit(name=f"small-{at}") for at in range(3)]
     began_ns = stage.clock.now_ns()
-    waits = stage.submit(name="large", gpus=3)
+    waits = stage.submit(name="large", gpus=3, gpu_memory_mib=1000, gpu_milli=1)
     before, decided = stage.plane.store.shadows(DEFAULT, 99), stage.plane.controller.scheduler.tally.decided
     for each in others:
         stage.clock.advance_s(100)
