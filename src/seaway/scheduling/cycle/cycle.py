@@ -171,6 +171,7 @@ class Cycle:
         self.reservations.note_decisions()
         self.reservations.review()
         self.preemptor.restore()
+        self.preemptor.drop_changes()
         if state.seen_version != state.fleet.version and waiting.idle:
             state.seen_version = state.fleet.version
             waiting.try_all()

@@ -49,6 +49,9 @@ LONGEST_NS = 25_000_000
 MAX_ALIKE = 16
 """Maximum number of equal jobs that are considered after one of them."""
 
+MAX_CHANGES = 10_000
+"""Number of changed attempts beyond that of all that are kept until the next search."""
+
 AGAIN_NS = 5_000_000_000
 """Time during which no new search is made for jobs without victims."""
 
@@ -681,6 +684,12 @@ class Preemptor:
     def _forget_shrunk(self) -> None:
         self._state.changed.update(self._shrunk)
         self._shrunk.clear()
+
+    def drop_changes(self) -> None:
+        """Drop the changes of attempts if they are too many to keep until the next search, which then reads all."""
+        if len(self._state.changed) > MAX_CHANGES + len(self._state.attempts):
+            self._state.changed.clear()
+            self._basis, self._holders = None, _Holders()
 
     def _follow(self) -> None:
         """Follow the attempts that have changed; all of them after a change of the queues or of the fleet."""

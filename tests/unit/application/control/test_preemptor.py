@@ -41,6 +41,23 @@ def started(made: Scene, *jobs: str) -> int:
     return sum(made.plane.state(each).placed for each in jobs)
 
 
+def test_changes_are_not_kept_for_ever_while_no_job_displaces_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that runs for months without preemption keeps no trace of old attempts, and can displace new ones."""
+    monkeypatch.setattr("seaway.scheduling.cycle.displace.MAX_CHANGES", 4)
+    made = with_queues(gpus(2), BY_PRIORITY)
+    for _ in range(8):
+        made.submit(queue="x", expected_duration_s=5)
+        made.plane.run(10)
+    live = made.plane.controller.live
+    assert len(live.changed) <= 4 + len(live.attempts)
+    low = made.plane.submit(*[spec(queue="x", expected_duration_s=600) for _ in range(2)])
+    made.plane.run(10)
+    high = made.submit(queue="x", priority=5, expected_duration_s=60)
+    made.plane.run(10)
+    assert made.state(high) == "running"
+    assert started(made, *low) == 1
+
+
 def test_a_higher_priority_displaces_a_lower_one() -> None:
     """The victim waits with its age, names the winner, and runs again when there is room."""
     made = with_queues(gpus(2), BY_PRIORITY)
