@@ -261,7 +261,7 @@ class Preemptor:
     def _unshare(self, state: State, reservations: Reservations, profile: Callable[[str], Profile]) -> None:
         known = self._basis == (self._state.tree, self._state.tree.version, self._state.fleet.snapshot)
         self._basis = (state.tree, state.tree.version, state.fleet.snapshot) if known else None
-        self._holders = self._holders.fork()
+        self._holders = self._holders.fork() if known else _Holders()
         self._state, self._reservations, self._profile = state, reservations, profile
         self._requests, self._infeasible, self._later = self._requests.copy(), self._infeasible.copy(), {**self._later}
         self._claims, self._shrunk, self._lost = self._claims.copy(), self._shrunk.copy(), self._lost.copy()
@@ -693,11 +693,12 @@ class Preemptor:
 
     def _follow(self) -> None:
         """Follow the attempts that have changed; all of them after a change of the queues or of the fleet."""
-        live, holders = self._state, self._holders
+        live = self._state
         basis = live.tree, live.tree.version, live.fleet.snapshot
         if self._basis != basis:
-            self._basis, self._holders = basis, (holders := _Holders())
+            self._basis, self._holders = basis, _Holders()
             live.changed.update(live.attempts)
+        holders = self._holders
         for key in live.changed | holders.unplaced:
             holders.drop(key)
             if key in live.attempts:

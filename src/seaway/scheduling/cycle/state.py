@@ -278,7 +278,10 @@ class State(ABC):
         return job, attempt
 
     def note_size(self, job_id: str) -> None:
-        """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare."""
+        """Record whether the live attempt of a job has more or fewer replicas than it should have, or could spare.
+
+        Called after each change of a job, which `changed` records, too.
+        """
         job = self.jobs.get(job_id)
         key = (job_id, job.attempt if job else 0)
         self.changed.add(key)
