@@ -1,14 +1,21 @@
-"""Property tests: what is asked of the scheduling cycle is what the control loop does, over random histories."""
+"""Property tests: what is asked of the scheduling cycle is what the control loop does, over random histories.
+
+Predictions share the code of the loop, so they would agree with a fault. `_Ruled` checks what the loop itself does.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from math import inf
 from typing import Any
 
 import pytest
 
 from seaway.application.control.scheduler import forecast
+from seaway.application.control.settings import ControlSettings
 from seaway.application.views import DryRun
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import Question
@@ -18,12 +25,108 @@ from seaway.application.whatif.waits import Side
 from seaway.application.whatif.whatif import WhatIf
 from seaway.domain.attempt import NS_PER_S, Attempt
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill
+from seaway.domain.job_spec import JobSpec
+from seaway.domain.queues import Backfill, Order, Queue, Reclaim
 from seaway.scheduling.cycle.displace import Claim
 from seaway.scheduling.cycle.jobs import Entry
 from tools import record_cycle
-from tools.draw_histories import history
+from tools.draw_histories import TENANTS, USERS, history
 from tools.record_cycle import Json, Recorder, spec_of
+
+
+class _Ruled(Recorder):
+    """Checks the rules of queues for each start and each displaced job."""
+
+    def __init__(self, given: Json) -> None:
+        super().__init__(given)
+        self.claims = dict[str, Claim]()
+        self.checks = Counter[str]()
+        self.taken = set[tuple[str, str]]()
+        self.submitted: list[tuple[int, Json]] = []
+        self.changed = set[int]()
+        self.closed: list[tuple[str, int, int]] = []
+        preemptor = self.plane.controller.scheduler.preemptor
+        settle = preemptor.settle
+
+        def noting(claims: Sequence[Claim], stored: Sequence[bool]) -> None:
+            self.claims.update((each.entry.id, each) for each in claims)
+            for claim, is_stored in zip(claims, stored, strict=True):
+                if is_stored:
+                    self._check_victims(claim)
+            settle(claims, stored)
+
+        preemptor.settle = noting  # type: ignore[method-assign]
+
+    def run(self) -> Json:
+        """Return the decisions after the checks that need all of them."""
+        found = super().run()
+        starts = [row for row in found["decisions"] if row[1] == "starts"]
+        self._check_order(starts)
+        self._check_maintenance(starts)
+        return found
+
+    def _applied(self, event: Json) -> None:
+        super()._applied(event)
+        if "submit" in event:
+            self.submitted += [(event["at_s"], each) for each in event["submit"]]
+        elif "reprioritize" in event:
+            self.changed.add(event["reprioritize"] % len(self.ids))
+        elif event.get("cluster"):
+            self.closed.append((event["cluster"], event["at_s"], event["at_s"] + event["in_s"] + event["for_s"]))
+
+    def _check_victims(self, claim: Claim) -> None:
+        """Check minimum run times, priorities and protected jobs. By shares, no job displaces one twice."""
+        live, winner = self.plane.controller.live, claim.entry
+        mine = self.queues[winner.queue]
+        for victim in claim.ends:
+            attempt, loser = live.attempts[victim.key], live.jobs[victim.key[0]]
+            theirs = self.queues[attempt.spec.queue]
+            assert attempt.spec.preemptible is not False
+            if attempt.running_ns is not None:
+                assert self.clock.now_ns() - attempt.running_ns >= theirs.min_runtime_s * NS_PER_S
+            if victim not in claim.lower:
+                assert mine.reclaim is not Reclaim.NEVER
+                assert mine.name != theirs.name
+            elif not mine.ageing_s and not theirs.ageing_s:
+                assert loser.spec.priority < winner.spec.priority
+            pair = winner.id, loser.id
+            assert mine.guarantee or victim in claim.lower or pair not in self.taken
+            self.taken.add(pair)
+            self.checks["victims"] += 1
+
+    def _check_order(self, starts: Sequence[Any]) -> None:
+        """Check that no job passes an equal one, and in queues without backfill none that goes first.
+
+        Jobs for which others have ended may pass.
+        """
+        firsts = [int(number) for _, _, number, attempt, _ in starts if attempt == 1 and number.isdigit()]
+        firsts = [at for at in firsts if self.ids[at] not in self.claims and at not in self.changed]
+        for at, number in enumerate(firsts):
+            submit_s, one = self.submitted[number]
+            for other in (each for each in firsts[at + 1 :] if each < number):
+                earlier_s, before = self.submitted[other]
+                if before == one and earlier_s == submit_s:
+                    raise AssertionError(f"job {number} passed the equal job {other}")
+                queue = self.queues[one["queue"]]
+                turns = queue.order is Order.FAIR and before["tenant"] != one["tenant"]  # shares decide
+                if before["queue"] == one["queue"] and queue.backfill is Backfill.NONE and not turns:
+                    assert _key(queue, before) > _key(queue, one), f"job {number} passed job {other}"
+        self.checks["order"] += len(firsts)
+
+    def _check_maintenance(self, starts: Sequence[Any]) -> None:
+        """Check that no job starts in a cluster from the announcement of its maintenance on. None has a time limit."""
+        for cluster, from_s, until_s in self.closed:
+            for at_s, _, number, _, places in starts:
+                if from_s < at_s < until_s:
+                    assert all(each[1] != cluster for each in places), f"job {number} at {at_s} s"
+                    self.checks["maintenance"] += 1
+
+
+def _key(queue: Queue, job: Json) -> float:
+    """Return the position of a job in its queue, before the time of its submit."""
+    if queue.order is Order.SHORTEST:
+        return job["expected_duration_s"] or inf
+    return 0 if queue.order is Order.FIFO else -job["priority"]
 
 
 @pytest.mark.parametrize("seed", [25])
@@ -32,27 +135,30 @@ def test_the_size_of_batches_has_no_effect(seed: int) -> None:
     drawn = history(seed)
     for event in drawn["events"]:
         event.pop("asked", None)
-    one, all_at_once = (Recorder({**drawn, "batch_size": size}).run()["decisions"] for size in (1, 512))
+    one, all_at_once = (_Ruled({**drawn, "batch_size": size}).run()["decisions"] for size in (1, 512))
     assert one == all_at_once
     assert any(what == "starts" for _, what, *_ in one)
 
 
-class _Comparing(Recorder):
+@pytest.mark.parametrize("seed", [19, 35, 130])
+def test_each_decision_follows_the_rules(seed: int) -> None:
+    """No job passes an equal one, displaces one that is protected, or starts where maintenance is announced."""
+    drawn = history(seed)
+    for event in drawn["events"]:
+        event.pop("asked", None)
+    ruled = _Ruled(drawn)
+    ruled.run()
+    assert ruled.checks["victims"] > 5
+    assert ruled.checks["order"] > 20
+
+
+class _Comparing(_Ruled):
     """Asks for a dry run before each submit of a single job, and compares it with what the control loop does then."""
 
     def __init__(self, given: Json) -> None:
         super().__init__(given)
         self.dry_runs = DryRuns(self.plane.controller)
         self.results = Counter[str]()
-        self.claims = dict[str, Claim]()
-        preemptor = self.plane.controller.scheduler.preemptor
-        settle = preemptor.settle
-
-        def noting(claims: Sequence[Claim], stored: Sequence[bool]) -> None:
-            self.claims.update((each.entry.id, each) for each in claims)
-            settle(claims, stored)
-
-        preemptor.settle = noting  # type: ignore[method-assign]
 
     def _applied(self, event: Json) -> None:
         one = event["submit"][0] if len(event.get("submit", ())) == 1 else {"array": True}
@@ -113,7 +219,7 @@ def _without_plans(drawn: Json) -> Json:
     return drawn
 
 
-class _Inquirer(Recorder):
+class _Inquirer(_Ruled):
     """Asks a what-if question before jobs are submitted, a limit changes or a node is drained, and compares."""
 
     def __init__(self, given: Json, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,13 +290,37 @@ def test_a_what_if_answer_is_what_the_control_loop_does_after_the_change(
     assert inquirer.results["stopped"] + inquirer.results["moved"] + inquirer.results["shrunk"]
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-def test_jobs_start_when_they_are_expected(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _learning(drawn: Json, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """Return a recorder of a control plane that knows only past runs, which last equally long for each tenant.
+
+    No job displaces others; see docs/limits.md.
+    """
+    lasts = {name: {"expected_duration_s": 40 * (1 + at)} for at, name in enumerate(TENANTS)}  # in simulated clusters
+    for queue in drawn["queues"]:
+        queue.update({"preemption": "Never", "reclaim": "Never"} if "order" in queue else {})
+    for event in drawn["events"]:
+        elastic = "min_replicas", "max_replicas", "one_by_one"
+        event["submit"] = [
+            {k: each[k] for k in each if k not in elastic} | lasts[each["tenant"]] for each in event["submit"]
+        ]
+    monkeypatch.setattr(JobSpec, "max_duration_s", None)
+    monkeypatch.setattr(record_cycle, "ControlSettings", partial(ControlSettings, learn_durations=True))
+    recorder = Recorder(drawn)
+    for user, tenant in product(USERS, TENANTS):
+        recorder._apply({"user": user, "submit": [{"tenant": tenant, "cpu_milli": 1000, **lasts[tenant]}]})  # noqa: SLF001
+    recorder.plane.settle()
+    recorder._advance_to(90)  # noqa: SLF001
+    return recorder
+
+
+@pytest.mark.parametrize(("seed", "learns"), [(1, False), (3, False), (1, True)])
+def test_jobs_start_when_they_are_expected(seed: int, learns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With exact durations and no later arrivals, each job starts within a second of its expected start by nodes."""
     monkeypatch.setattr(record_cycle, "START_S", 0)
     drawn = _without_plans(history(seed))
     submits = [each for each in drawn["events"] if "submit" in each][:14]
-    recorder = Recorder({**drawn, "events": submits})
+    drawn = {**drawn, "events": submits}
+    recorder = _learning(drawn, monkeypatch) if learns else Recorder(drawn)
     for event in submits:
         recorder._apply(event)  # noqa: SLF001  # one event at a time
         recorder.clock.advance_s(1)

@@ -26,6 +26,7 @@ OTHERS = st.lists(st.tuples(st.integers(1, GPUS), st.integers(0, 4), st.integers
     st.sampled_from(Preemption),
 )
 @example([(1, 4, LONGEST_S)], 1, Order.PRIORITY, Backfill.EASY, Preemption.PREEMPT_LOWER_PRIORITY)
+@example([(1, 0, 20), (1, 0, LONGEST_S), (1, 0, 30)], GPUS, Order.FAIR, Backfill.EASY, Preemption.NEVER)
 @settings(max_examples=10)
 def test_a_job_ends_within_a_bound(
     others: list[tuple[int, int, int]], size: int, order: Order, backfill: Backfill, preemption: Preemption
