@@ -2,11 +2,11 @@
 
 Run it with the sources of any commit, and compare the files of two commits::
 
-    python -m tools.draw_histories tests/golden/histories
-    PYTHONPATH=OLD/src:OLD python tools/record_cycle.py decisions tests/golden/histories before
-    python tools/record_cycle.py decisions tests/golden/histories after
+    python -m tools.draw_histories build/histories
+    PYTHONPATH=OLD/src:OLD python tools/record_cycle.py decisions build/histories before
+    python tools/record_cycle.py decisions build/histories after
     python tools/record_cycle.py compare before after
-    python tools/record_cycle.py replays tests/golden/replays
+    python tools/record_cycle.py replays build/replays
 
 `decisions` runs the control loop through random histories on a virtual clock. It records each start, resize and end.
 After every fifth event it asks for the expected starts, three dry runs and four what-if questions. `replays` records
