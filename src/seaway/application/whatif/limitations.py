@@ -146,7 +146,7 @@ def _keeper(reservation: Reservation, tenant: str, wall_of_monotonic_ns: int) ->
         params["until"] = time_param(reservation.until_ns + wall_of_monotonic_ns)
     else:
         params["starts_at"] = time_param(reservation.starts_ns + wall_of_monotonic_ns)
-    return Keeper(code, params, {(each.cluster, each.node) for each in reservation.placements})
+    return Keeper(code, params, reservation.nodes)
 
 
 def _advance_keeper(reservation: AdvanceReservation, snapshot: Snapshot, uuids: frozenset[str]) -> Keeper:

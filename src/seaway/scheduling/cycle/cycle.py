@@ -7,9 +7,10 @@ resized.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ from seaway.scheduling.binding import unreserve
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
-from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
@@ -136,9 +137,9 @@ class Cycle:
         self._policies = policies
         self._watch = watch
         self._rehearses = False
-        self._refused = Refused(state)
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
+        self._refused = Refused(state, self.reservations)
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
         self.decided = 0
@@ -153,8 +154,9 @@ class Cycle:
 
     def _unshare(self, state: State, policies: Policies) -> None:
         self._state, self._policies, self._watch, self._rehearses = state, policies, watch_nothing, True
-        self._refused, self._model_shares = Refused(state), self._model_shares.fork(state)
+        self._model_shares = self._model_shares.fork(state)
         self.reservations = self.reservations.fork(state, self._model_shares, policies.profile)
+        self._refused = Refused(state, self.reservations)
         self.preemptor = self.preemptor.fork(state, self.reservations, policies.profile)
         self.deferral = self.deferral.fork(state.clock.monotonic_ns)
 
@@ -244,7 +246,7 @@ class Cycle:
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
         aside = (*self._state.waiting.take_blocked(), *self.preemptor.set_aside())
-        self.preemptor.ask(each for each in aside if self.preemptor.may_ask(each) and self._may_displace(each))
+        self.preemptor.ask(aside, self._may_displace)
         return self.preemptor.claims()
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
@@ -303,11 +305,11 @@ class Cycle:
         self._refuse([run[at] for at in unplaced], narrowed)
         self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
         self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
-        self.reservations.note_decisions()
         if head is not None and head < end:
             self.reservations.make(run[head])
         if starts or head is not None:
-            self._refused.free.clear()
+            self.reservations.note_decisions()
+            self._refused.note_less()
         return starts
 
     def _try(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> _Tried:
@@ -387,8 +389,8 @@ class Cycle:
             self._state.waiting.refuse(entry.kind, entry.lane if apart else None)
             self._state.waiting.part(entry, self._ends_in_time)
         if rejected and self._policies.by_rules(rejected[0].queue):
-            passes = self.reservations.may_pass(rejected[0])
-            self._refused.note([entry for entry in rejected if entry not in narrowed], passes)
+            passes, profile = self.reservations.may_pass(rejected[0]), self._policies.profile(rejected[0].queue)
+            self._refused.note([entry.kind for entry in rejected if entry not in narrowed], profile, passes)
 
     def _hold(
         self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]], end: int
@@ -452,25 +454,17 @@ class Cycle:
             return True
         if self._model_shares.divides and not self._wins(entry) and self._model_shares.defers(entry):
             return True
-        sees_more = self.reservations.may_pass(entry) or bool(self.reservations.own(entry))
-        return (
-            (self._refused.covers(entry, by_all=sees_more) or self._exceeds(entry, by_all=sees_more))
-            and not self.reservations.awaits(entry)
-            and self._policies.by_rules(entry.queue)
-        )
+        return self._lacks_room(entry) and not self.reservations.awaits(entry) and self._policies.by_rules(entry.queue)
 
-    def _exceeds(self, entry: Entry, *, by_all: bool) -> bool:
-        """Report whether a job that displaces no other requests more than all nodes have free together.
-
-        `by_all` if it could use capacity reserved for others.
-        """
-        wanted = entry.kind.requested
-        self._refused.follow()
-        free = self._refused.free.get(by_all)
-        if free is None:
-            free = self._refused.free[by_all] = self.reservations.most_free(by_all=by_all)
-        exceeds = any(wanted.get(name, 0) > most for name, most in zip((CPU, MEMORY, GPU_CORES), free, strict=True))
-        return exceeds and not self.preemptor.may_ask(entry)
+    def _lacks_room(self, entry: Entry) -> bool:
+        """Report whether a job certainly does not fit, and need not be tried to displace others."""
+        refused, profile = self._refused, self._policies.profile(entry.queue)
+        why = refused.why(entry.kind, profile, by_all=True)  # what it may use does not matter then
+        if why is None:
+            why = refused.why(entry.kind, profile, by_all=False)
+            if why is None or self.reservations.may_pass(entry) or self.reservations.own(entry):
+                return False
+        return why is not Lack.TOO_LARGE or not self.preemptor.may_ask(entry)
 
     def _ends_in_time(self, entry: Entry) -> bool:
         """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time.
@@ -557,46 +551,74 @@ def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
     return tuple(map(plan.placement, rows[plan.decisions[rows, PLAN_NODE] >= 0].tolist()))
 
 
+class Lack(Enum):
+    """Why a job certainly does not fit."""
+
+    REFUSED = auto()
+    TOO_LARGE = auto()
+
+
 class Refused:
-    """Requests that did not fit since capacity was last released.
+    """Requests that do not fit since capacity was last released.
 
     Parameters
     ----------
     state
         What is decided about.
-
-    Attributes
-    ----------
-    free
-        Upper bounds of what is free, see `Reservations.most_free`, by whether they count what is reserved.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, reservations: Reservations) -> None:
         self._state = state
+        self._reservations = reservations
         self._version = -1
-        self.free: dict[bool, tuple[int, int, int]] = {}
-        self._infeasible = InfeasibilityCache()
-        self._infeasible_by_all = InfeasibilityCache()
+        self._free: dict[bool, tuple[int, int, int]] = {}
+        self._caches = {False: InfeasibilityCache(), True: InfeasibilityCache()}
+        self._together = set[tuple[bool, Profile, Hashable]]()  # jobs of several replicas
+        self._known: dict[tuple[bool, Profile, Kind], Lack] = {}
 
-    def note(self, entries: Iterable[Entry], by_all: bool) -> None:
-        """Record rejected jobs; `by_all` if they could use capacity reserved for others."""
-        self.follow()
-        for each in entries:
-            if each.kind.alone:
-                self._infeasible.add(each.kind.rules, each.kind.asked)
-                if by_all:
-                    self._infeasible_by_all.add(each.kind.rules, each.kind.asked)
+    def note(self, kinds: Iterable[Kind], profile: Profile, by_all: bool) -> None:
+        """Record the kinds of rejected jobs; `by_all` if they could use capacity reserved for others."""
+        self._follow()
+        seen = (False, True) if by_all else (False,)
+        for each in kinds:
+            for by in seen:
+                if each.alone:
+                    self._caches[by].add(each.rules, each.asked)
+                else:
+                    self._together.add((by, profile, each.size))
 
-    def covers(self, entry: Entry, *, by_all: bool) -> bool:
-        """Report whether no replica of a job fits; `by_all` if it could use capacity reserved for others."""
-        self.follow()
-        known = self._infeasible_by_all if by_all else self._infeasible
-        return known.is_infeasible(entry.kind.rules, entry.kind.asked)
+    def note_less(self) -> None:
+        """Record that less is free than before."""
+        self._free.clear()
 
-    def follow(self) -> None:
-        """Clear the caches if capacity was released."""
+    def why(self, kind: Kind, profile: Profile, *, by_all: bool) -> Lack | None:
+        """Return why jobs of a kind do not fit; None if they may. `by_all` if they could use what is reserved."""
+        self._follow()
+        known = by_all, profile, kind
+        if lack := self._known.get(known):
+            return lack
+        if self._caches[by_all].is_infeasible(kind.rules, kind.asked) or (by_all, profile, kind.size) in self._together:
+            lack = Lack.REFUSED
+        elif self._exceeds(kind.requested, by_all=by_all):
+            lack = Lack.TOO_LARGE
+        else:
+            return None
+        self._known[known] = lack
+        return lack
+
+    def _exceeds(self, wanted: Amounts, *, by_all: bool) -> bool:
+        """Report whether a job requests more than all nodes have free together."""
+        free = self._free.get(by_all)
+        if free is None:
+            free = self._free[by_all] = self._reservations.most_free(by_all=by_all)
+        return any(wanted.get(name, 0) > most for name, most in zip((CPU, MEMORY, GPU_CORES), free, strict=True))
+
+    def _follow(self) -> None:
+        """Forget all if capacity was released."""
         if self._version != self._state.fleet.version:
             self._version = self._state.fleet.version
-            self._infeasible.clear()
-            self._infeasible_by_all.clear()
-            self.free.clear()
+            for each in self._caches.values():
+                each.clear()
+            self._together.clear()
+            self._known.clear()
+            self._free.clear()

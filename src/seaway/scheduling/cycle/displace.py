@@ -269,10 +269,10 @@ class Preemptor:
         self._aside = None
         self.displaced, self.foreseen = self.displaced.copy(), self.foreseen.copy()
 
-    def ask(self, entries: Iterable[Entry]) -> None:
-        """Record jobs that do not fit now, or have no room under a limit."""
+    def ask(self, entries: Iterable[Entry], may: Callable[[Entry], bool] = lambda _: True) -> None:
+        """Record jobs that do not fit now, or have no room under a limit, as far as they `may` ask."""
         for entry in entries:
-            if self.may_ask(entry):
+            if self.may_ask(entry) and may(entry):
                 self._requests[entry.id] = entry
 
     def is_requested(self, job_id: str) -> bool:
@@ -610,9 +610,7 @@ class Preemptor:
             claims = self._reservations.of_claim(other.id) is each
             if claims:
                 tree.hold(key, other.owner, other.kind.requested)
-            if nodes.isdisjoint((place.cluster, place.node) for place in each.placements) and not (
-                claims and self._state.waiting.hit(entry)
-            ):
+            if nodes.isdisjoint(each.nodes) and not (claims and self._state.waiting.hit(entry)):
                 beside.append(key)
                 continue
             used.append(each)

@@ -43,7 +43,7 @@ class Kind:
     requested
         Amounts that a job holds at least.
     size
-        Key of kinds with the same requirements and number of replicas, in any queue.
+        Key of kinds with the same requirements, in any queue.
     models
         Names of allowed GPU models, case-folded; empty for all.
     """
@@ -57,7 +57,7 @@ class Kind:
         self.asked: RequestedAmounts = requested_amounts(job.demand)
         self.alone: bool = job.replicas == 1 or job.partial
         self.requested: Amounts = amounts.requested_amounts(job.demand, 1 if job.partial else job.replicas)
-        self.size: Hashable = (self.rules, self.asked, job.replicas)
+        self.size: Hashable = (self.rules, self.asked, _together(job))
         self.models: frozenset[str] = frozenset(model.casefold() for model in job.demand.devices.models)
 
     @classmethod
@@ -69,12 +69,16 @@ class Kind:
         length
             Value that jobs of similar durations share.
         """
-        together = (job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial, job.ring)
-        key = (queue, apart, length, job.demand, *together)
+        key = (queue, apart, length, job.demand, _together(job))
         known = cls._known.get(key)
         if known is None:
             known = cls._known[key] = cls(job)
         return known
+
+
+def _together(job: Job) -> Hashable:
+    """Return the requirements of a job for all its replicas."""
+    return job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial, job.ring
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

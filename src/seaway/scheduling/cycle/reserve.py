@@ -19,8 +19,8 @@ from seaway.domain.amounts import CPU, GPUS, MEMORY, NO_AMOUNTS, Amounts, held_a
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
-from seaway.scheduling.allocations import Allocation, allocate, join
-from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN
+from seaway.scheduling.allocations import Allocation, allocate, allocations_of, join
+from seaway.scheduling.columns import CLUSTERS_ALLOWED, NODE_CLUSTER, NODE_OPEN, SLICE_MIG, SLICE_START
 from seaway.scheduling.cycle.jobs import Entry, Kind
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
@@ -49,8 +49,8 @@ class Reservation:
 
     Attributes
     ----------
-    placements
-        Future placements.
+    nodes
+        Clusters and nodes of its future placements.
     booking
         Reserved amounts. Free amounts can be negative until other jobs end.
     starts_ns
@@ -60,7 +60,7 @@ class Reservation:
     """
 
     entry: Entry
-    placements: tuple[Placement, ...]
+    nodes: frozenset[tuple[str, str]]
     starts_ns: int | None
     until_ns: int
     booking: Allocation | None = None
@@ -173,7 +173,7 @@ class Reservations:
                 self._state.end_move(job_id)
             elif job and job.state.waits and not self.of_claim(job_id):
                 for queue, other in list(self._made.items()):  # the first jobs of queues get other places
-                    if "/" not in queue and any((each.cluster, each.node) in move.nodes for each in other.placements):
+                    if "/" not in queue and other.nodes & move.nodes:
                         self._lift(queue)
                 self.claim(self._state.entry(job), move.placements, move.grace_s)
 
@@ -351,11 +351,12 @@ class Reservations:
         if found is None:
             self._note_infeasible(entry)
             return
-        placements, starts_ns = found
+        booking, starts_ns = found
         until_ns = (
             starts_ns + OVERDUE_NS if starts_ns is not None else self._state.clock.monotonic_ns() + self._hold_ns()
         )
-        self._made[entry.queue] = self._keep(Reservation(entry, placements, starts_ns, until_ns))
+        booking.restore(self._state.fleet.snapshot)
+        self._made[entry.queue] = self._keep(entry, booking, starts_ns, until_ns)
 
     def claim(self, entry: Entry, placements: tuple[Placement, ...], grace_s: float) -> None:
         """Reserve a place, and room under all limits, for a job whose victims are ending.
@@ -366,8 +367,8 @@ class Reservations:
         amounts = held_amounts(entry.job.demand, placements, self._state.fleet.snapshot.device)
         self._state.tree.claim(entry.next_attempt, entry.owner, amounts)
         starts_ns = self._state.clock.monotonic_ns() + int(grace_s * NS_PER_S)
-        reservation = Reservation(entry, placements, starts_ns, starts_ns + self._hold_ns())
-        self._made[_claim_key(entry.id)] = self._keep(reservation)
+        booking = hold_place(self._state.fleet.snapshot, entry.job, placements)
+        self._made[_claim_key(entry.id)] = self._keep(entry, booking, starts_ns, starts_ns + self._hold_ns())
 
     def _hold_ns(self) -> int:
         return int(self._state.settings.reservation_timeout_s * NS_PER_S)
@@ -397,7 +398,7 @@ class Reservations:
     def _note_infeasible(self, entry: Entry) -> None:
         self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
 
-    def _project(self, entry: Entry) -> tuple[tuple[Placement, ...], int | None] | None:
+    def _project(self, entry: Entry) -> tuple[Allocation, int | None] | None:
         """Return the earliest place of a job once running ones have ended, with its time; None if there is none."""
         live = self._state
         found = (
@@ -423,11 +424,12 @@ class Reservations:
                 ends.append((NEVER_NS + attempt.created_ns // NS_PER_S, key))
         return sorted(ends)
 
-    def _keep(self, reservation: Reservation) -> Reservation:
-        """Allocate a reservation."""
-        self._snapshot = self._state.fleet.snapshot
+    def _keep(self, entry: Entry, booking: Allocation, starts_ns: int | None, until_ns: int) -> Reservation:
+        """Return the reservation of what is allocated for a job."""
+        self._snapshot = snapshot = self._state.fleet.snapshot
         self._amounts = self._joined = None
-        return replace(reservation, booking=hold_place(self._snapshot, reservation.entry.job, reservation.placements))
+        nodes = frozenset(map(snapshot.node_name, booking.nodes))
+        return Reservation(entry, nodes, starts_ns, until_ns, booking)
 
     def _lift(self, queue: str) -> None:
         reservation = self._made.pop(queue)
@@ -445,7 +447,7 @@ class Reservations:
 
 def earliest_place(
     snapshot: Snapshot, job: Job, profile: Profile, ends: Sequence[tuple[int, Allocation]]
-) -> tuple[tuple[Placement, ...], int | None] | None:
+) -> tuple[Allocation, int | None] | None:
     """End running jobs on a copy of the fleet until a job fits.
 
     Steps of doubling size find an interval of ends, and halving it finds the first end from which on the job fits.
@@ -459,7 +461,8 @@ def earliest_place(
     Returns
     -------
     tuple
-        The place of the job, and the end of the last job that has to end, None if unknown; None if it fits nowhere.
+        What the job gets, see `hold_place`, and the end of the last job that has to end, None if unknown; None if it
+        fits nowhere.
     """
     queue = JobQueue(snapshot, [job])
     running, rows = join(allocation for _, allocation in ends)
@@ -490,7 +493,7 @@ def earliest_place(
     if found is None:
         return None
     latest_ns = ends[ended - 1][0]
-    return tuple(found.placements()), None if latest_ns >= NEVER_NS else latest_ns
+    return _amounts_of(next(allocations_of(found))), None if latest_ns >= NEVER_NS else latest_ns
 
 
 def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:
@@ -503,6 +506,15 @@ def _without_instances(placement: Placement) -> Placement:
         return placement
     slices = tuple(replace(each, mig_profile="", mig_start=-1) for each in placement.slices)
     return replace(placement, slices=slices)
+
+
+def _amounts_of(booking: Allocation) -> Allocation:
+    """Return an allocation without MIG instances."""
+    if not (booking.slices[:, SLICE_MIG] >= 0).any():
+        return booking
+    slices = booking.slices.copy()
+    slices[:, [SLICE_MIG, SLICE_START]] = -1
+    return Allocation(booking.decisions, slices)
 
 
 def _claim_key(job_id: str) -> str:

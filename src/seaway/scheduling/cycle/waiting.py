@@ -31,6 +31,10 @@ MAX_SKIPPED = 1024
 """Number of kinds that are skipped without a try before other threads can acquire the lock."""
 
 
+MAX_SWEEPS = 4
+"""Number of times that kinds are skipped in all lanes at once in a call."""
+
+
 MAX_AHEAD = 16
 """Number of jobs of a lane of which one can prevent the reservation of another queue."""
 
@@ -561,7 +565,7 @@ class Waiting:
         in_time
             Report whether a job may use reserved capacity, see `part`.
         """
-        skipped, swept = 0, False
+        skipped, sweeps = 0, 0
         taken: list[Entry] = []
         sort: Hashable = None
         while len(taken) < most and skipped < MAX_SKIPPED:
@@ -587,11 +591,11 @@ class Waiting:
                 self.part(first, in_time)
                 skipped += 1
                 if in_any_order(first):  # far cheaper than one at a time
-                    names = [lane.name] if swept else self._order.lanes()
+                    names = self._order.lanes() if sweeps < MAX_SWEEPS else [lane.name]
                     skipped += self._skip(
                         names, MAX_SKIPPED - skipped, lambda each: in_any_order(each) and infeasible(each), in_time
                     )
-                    swept = True
+                    sweeps += 1
             else:
                 its_sort = alike(first) if most > 1 else None
                 if taken and its_sort != sort:

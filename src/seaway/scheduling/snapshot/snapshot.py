@@ -15,6 +15,7 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.network import Link
 from seaway.domain.node import Node
 from seaway.scheduling.arrays import FleetArrays, Int32, Int64, copy_arrays
+from seaway.scheduling.columns import NODE_CLUSTER
 from seaway.scheduling.kernels.allocate import refresh_all, release_rows
 from seaway.scheduling.snapshot.demands import DemandTable
 from seaway.scheduling.snapshot.encode import encode_fleet
@@ -104,6 +105,10 @@ class Snapshot:
         twin.node_index, twin.device_index = dict(self.node_index), dict(self.device_index)
         twin.removed, twin.geometries = dict(self.removed), dict(self.geometries)
         return twin
+
+    def node_name(self, n: int) -> tuple[str, str]:
+        """Return the cluster and the name of node number `n`."""
+        return self.clusters[int(self.arrays.nodes[NODE_CLUSTER, n])].name, self.nodes[n].name
 
     def unshare_demands(self) -> None:
         """Stop sharing the table of demands with copies of this snapshot."""

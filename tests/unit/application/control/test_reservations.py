@@ -132,10 +132,10 @@ def test_a_place_that_fails_is_not_reserved() -> None:
     made.submit(gpus=1, expected_duration_s=50)
     made.submit(gpus=2, expected_duration_s=90)
     head = made.submit(gpus=2, expected_duration_s=10)
-    retained = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
+    ((_, retained),) = next(iter(made.plane.controller.scheduler.reservations.made())).nodes
     made.cluster("alpha").fail_node(retained)
     made.plane.run(2)
-    now = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].node
+    ((_, now),) = next(iter(made.plane.controller.scheduler.reservations.made())).nodes
     assert now != retained
     assert reserved_for(made) == {head}
 
@@ -148,7 +148,7 @@ def test_a_reservation_that_is_overdue_ends() -> None:
     made.submit(gpus=2, expected_duration_s=200)
     made.plane.run(3)
     head = made.submit(gpus=2, expected_duration_s=10)
-    first = next(iter(made.plane.controller.scheduler.reservations.made())).placements[0].cluster
+    ((first, _),) = next(iter(made.plane.controller.scheduler.reservations.made())).nodes
     assert first == made.where(overdue)
     made.cluster(first)._state.records[overdue, 1].made = replace(  # noqa: SLF001  # it will never end
         made.cluster(first)._state.records[overdue, 1].made,  # noqa: SLF001

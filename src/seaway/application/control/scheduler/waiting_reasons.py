@@ -275,6 +275,6 @@ def _limit_params(hit: LimitHit) -> Params:
 
 def _reserved_text(retained: Reservation) -> tuple[str, str]:
     """Return the first places of a reservation, and a clause with them."""
-    places = sorted({f"{each.cluster}/{each.node}" for each in retained.placements})
+    places = sorted(f"{cluster}/{node}" for cluster, node in retained.nodes)
     where = ", ".join(places[:3])
     return where, Reason("places_reserved" if len(places) > 1 else "place_reserved", where=where)
