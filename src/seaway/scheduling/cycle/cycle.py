@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from typing import Protocol
 
 import numpy as np
@@ -143,6 +142,7 @@ class Cycle:
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
         self.decided = 0
+        self._offered = set[str]()  # jobs that were tried in this pass to get a reservation
         self._planned: Mapping[str, int | None] = {}
         self._longest = 1  # run that is worth a try, since the jobs behind one that does not fit are put back
 
@@ -156,7 +156,7 @@ class Cycle:
         self._state, self._policies, self._watch, self._rehearses = state, policies, watch_nothing, True
         self._model_shares = self._model_shares.fork(state)
         self.reservations = self.reservations.fork(state, self._model_shares, policies.profile)
-        self._refused = Refused(state, self.reservations)
+        self._refused, self._offered = Refused(state, self.reservations), self._offered.copy()
         self.preemptor = self.preemptor.fork(state, self.reservations, policies.profile)
         self.deferral = self.deferral.fork(state.clock.monotonic_ns)
 
@@ -176,7 +176,9 @@ class Cycle:
         self.preemptor.drop_changes()
         if state.seen_version != state.fleet.version and waiting.idle:
             state.seen_version = state.fleet.version
-            waiting.try_all()
+            self._offered.clear()
+            self._offer_heads()
+            waiting.try_all(self._is_hopeless, self._asks, self._ends_in_time)
             self._model_shares.begin()
         if self.deferral.due(waiting.entries()):
             waiting.try_all()
@@ -231,7 +233,8 @@ class Cycle:
         while tried < settings.max_tried_per_cycle and len(starts) < settings.batch_size:
             self._model_shares.advance()
             most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(starts))
-            run = waiting.take(most, self._alike, self._is_infeasible, self._skips_in_any_order, self._ends_in_time)
+            self._offer_heads()
+            run = waiting.take(most, self._alike, self._is_infeasible, self._asks, self._ends_in_time)
             tried += len(run)
             if left := self._left_to_others(self._known(run)):
                 starts += (started := self._decide(left))
@@ -305,10 +308,13 @@ class Cycle:
         self._refuse([run[at] for at in unplaced], narrowed)
         self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
         self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
-        if head is not None and head < end:
-            self.reservations.make(run[head])
-        if starts or head is not None:
+        if starts:
             self.reservations.note_decisions()
+            self._offer_heads()
+        if head is not None and head < end and self.reservations.awaits(run[head]):
+            self.reservations.make(run[head])
+            self.reservations.note_decisions()
+        if starts or head is not None:
             self._refused.note_less()
         return starts
 
@@ -456,15 +462,24 @@ class Cycle:
             return True
         return self._lacks_room(entry) and not self.reservations.awaits(entry) and self._policies.by_rules(entry.queue)
 
+    def _is_hopeless(self, entry: Entry) -> bool:
+        """Report whether a job certainly does not fit in this pass, and need not be tried for any other purpose."""
+        if self._state.backfill_of(entry.queue) is Backfill.CONSERVATIVE or self.reservations.is_head(entry):
+            return False
+        return self._lacks_room(entry) and self._policies.by_rules(entry.queue)
+
+    def _asks(self, entry: Entry) -> bool:
+        """Report whether a job that is not tried may displace others."""
+        return self.preemptor.may_ask(entry)
+
     def _lacks_room(self, entry: Entry) -> bool:
-        """Report whether a job certainly does not fit, and need not be tried to displace others."""
-        refused, profile = self._refused, self._policies.profile(entry.queue)
-        why = refused.why(entry.kind, profile, by_all=True)  # what it may use does not matter then
-        if why is None:
-            why = refused.why(entry.kind, profile, by_all=False)
-            if why is None or self.reservations.may_pass(entry) or self.reservations.own(entry):
-                return False
-        return why is not Lack.TOO_LARGE or not self.preemptor.may_ask(entry)
+        """Report whether a job certainly does not fit."""
+        profile = self._policies.profile(entry.queue)
+        if self._refused.covers(entry.kind, profile, by_all=True):
+            return True
+        if not self._refused.covers(entry.kind, profile, by_all=False):
+            return False
+        return not self.reservations.may_pass(entry) and not self.reservations.own(entry)
 
     def _ends_in_time(self, entry: Entry) -> bool:
         """Report whether a job without a reservation may use the reserved capacity of others, since it ends in time.
@@ -475,9 +490,12 @@ class Cycle:
             return True
         return not self.reservations.own(entry) and self.reservations.may_pass(entry)
 
-    def _skips_in_any_order(self, entry: Entry) -> bool:
-        """Report whether no job of a queue is tried only for a reservation, for which their order would count."""
-        return not self.reservations.may_reserve_more(entry.queue)
+    def _offer_heads(self) -> None:
+        """Let the first job of each pool be tried, also if it certainly does not fit, so that it gets a reservation."""
+        for head in self.reservations.renew_heads():
+            if head.id not in self._offered:
+                self._offered.add(head.id)
+                self._state.waiting.offer(head)
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""
@@ -551,13 +569,6 @@ def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
     return tuple(map(plan.placement, rows[plan.decisions[rows, PLAN_NODE] >= 0].tolist()))
 
 
-class Lack(Enum):
-    """Why a job certainly does not fit."""
-
-    REFUSED = auto()
-    TOO_LARGE = auto()
-
-
 class Refused:
     """Requests that do not fit since capacity was last released.
 
@@ -574,7 +585,7 @@ class Refused:
         self._free: dict[bool, tuple[int, int, int]] = {}
         self._caches = {False: InfeasibilityCache(), True: InfeasibilityCache()}
         self._together = set[tuple[bool, Profile, Hashable]]()  # jobs of several replicas
-        self._known: dict[tuple[bool, Profile, Kind], Lack] = {}
+        self._known = set[tuple[bool, Profile, Kind]]()
 
     def note(self, kinds: Iterable[Kind], profile: Profile, by_all: bool) -> None:
         """Record the kinds of rejected jobs; `by_all` if they could use capacity reserved for others."""
@@ -591,20 +602,20 @@ class Refused:
         """Record that less is free than before."""
         self._free.clear()
 
-    def why(self, kind: Kind, profile: Profile, *, by_all: bool) -> Lack | None:
-        """Return why jobs of a kind do not fit; None if they may. `by_all` if they could use what is reserved."""
+    def covers(self, kind: Kind, profile: Profile, *, by_all: bool) -> bool:
+        """Report whether jobs of a kind do not fit; `by_all` if they could use capacity reserved for others."""
         self._follow()
         known = by_all, profile, kind
-        if lack := self._known.get(known):
-            return lack
-        if self._caches[by_all].is_infeasible(kind.rules, kind.asked) or (by_all, profile, kind.size) in self._together:
-            lack = Lack.REFUSED
-        elif self._exceeds(kind.requested, by_all=by_all):
-            lack = Lack.TOO_LARGE
-        else:
-            return None
-        self._known[known] = lack
-        return lack
+        if known in self._known:
+            return True
+        if (
+            self._caches[by_all].is_infeasible(kind.rules, kind.asked)
+            or (by_all, profile, kind.size) in self._together
+            or self._exceeds(kind.requested, by_all=by_all)
+        ):
+            self._known.add(known)
+            return True
+        return False
 
     def _exceeds(self, wanted: Amounts, *, by_all: bool) -> bool:
         """Report whether a job requests more than all nodes have free together."""

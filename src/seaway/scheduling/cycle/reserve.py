@@ -83,7 +83,8 @@ class Reservations:
         self._snapshot: Snapshot | None = None
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
         self._paused: dict[Kind, int] = {}
-        self._behind = set[str]()  # pools with a job that is behind another, and so are those that come later
+        self._heads: dict[str, Entry] = {}  # first job that may get a reservation, by pool
+        self._heads_are_old = True
 
     def fork(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> Reservations:
         """Return the same reservations in a copy of the state."""
@@ -94,7 +95,7 @@ class Reservations:
     def _unshare(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> None:
         self._snapshot = state.fleet.snapshot if self.current() else None
         self._state, self._model_shares, self._profile = state, model_shares, profile
-        self._infeasible, self._paused, self._behind = self._infeasible.copy(), self._paused.copy(), set()
+        self._infeasible, self._paused, self._heads = self._infeasible.copy(), self._paused.copy(), self._heads.copy()
         self._made = {
             key: replace(each, booking=each.booking.copy()) if each.booking else each
             for key, each in self._made.items()
@@ -294,48 +295,57 @@ class Reservations:
             each.restore(snapshot)
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
-        """Return the index of the first job of a batch that does not fit and needs a reservation; None without one."""
-        ahead: dict[str, str] = {}  # first queue of each pool with a job that does not fit
+        """Return the index of the first job of a batch that does not fit and needs a reservation; None without one.
+
+        After others start, it may need one.
+        """
+        started = False
         for at, entry in enumerate(batch):
-            if fits[at]:
-                continue
-            pool = self._state.tree.node(entry.queue).queue.pool
-            if ahead.get(pool, entry.queue) == entry.queue and self.awaits(entry):
+            started = started or fits[at]
+            if not fits[at] and (self._may_become_head(entry) if started else self.awaits(entry)):
                 return at
-            if self._competes(entry):
-                ahead.setdefault(pool, entry.queue)
         return None
+
+    def _may_become_head(self, entry: Entry) -> bool:
+        """Report whether a job may get a reservation once those before it have started."""
+        return self.may_reserve_more(entry.queue) and self._competes(entry)
 
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
-        return (
-            self.may_reserve_more(entry.queue)
-            and not self.of_claim(entry.id)
-            and self._may_reserve(entry)
-            and not self._is_behind_others(entry)
-            and self._has_room_beside_others(entry)
-        )
+        pool = self._state.tree.node(entry.queue).queue.pool
+        head = self._heads.get(pool)
+        if head is None or head.id != entry.id or not self.may_reserve_more(entry.queue):
+            return False
+        if self._has_room_beside_others(entry):
+            return True
+        del self._heads[pool]
+        return False
+
+    def renew_heads(self) -> Iterator[Entry]:
+        """Find the first job of each pool, if another one may be it. Yield those that may get a reservation.
+
+        All jobs are waiting, none is being tried.
+        """
+        if not self._heads_are_old:
+            return
+        self._heads_are_old = False
+        self._heads = self._state.waiting.heads(self.may_reserve_more, self._competes)
+        yield from (each for each in self._heads.values() if self.may_reserve_more(each.queue))
+
+    def is_head(self, entry: Entry) -> bool:
+        """Report whether a job gets a reservation if it does not fit, unless its pool has no room for it."""
+        pool = self._state.tree.node(entry.queue).queue.pool
+        head = self._heads.get(pool)
+        return head is not None and head.id == entry.id and self.may_reserve_more(entry.queue)
 
     def may_reserve_more(self, queue: str) -> bool:
         """Report whether a job of a queue can get a reservation."""
         node = self._state.tree.node(queue).queue
-        return (
-            self._state.settings.reservations
-            and queue not in self._made
-            and node.backfill is not Backfill.GREEDY
-            and node.pool not in self._behind
-        )
+        return self._state.settings.reservations and queue not in self._made and node.backfill is not Backfill.GREEDY
 
     def note_decisions(self) -> None:
         """Record that jobs were decided, so that the order of others may be a different one."""
-        self._behind.clear()
-
-    def _is_behind_others(self, entry: Entry) -> bool:
-        """Report whether a job of another queue goes first, which a reservation would delay."""
-        pool = self._state.tree.node(entry.queue).queue.pool
-        if any(self._state.waiting.ahead(entry, self._competes)):
-            self._behind.add(pool)
-        return pool in self._behind
+        self._heads_are_old = True
 
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
@@ -396,6 +406,7 @@ class Reservations:
         return False
 
     def _note_infeasible(self, entry: Entry) -> None:
+        self._heads_are_old = True
         self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
 
     def _project(self, entry: Entry) -> tuple[Allocation, int | None] | None:
@@ -435,6 +446,7 @@ class Reservations:
         reservation = self._made.pop(queue)
         self._amounts = self._joined = None
         self._infeasible.clear()  # jobs without a place beside it may have one now
+        self._heads_are_old = True
         self._release(reservation)
         if "/" in queue:
             self._state.tree.drop_claim(reservation.entry.id)

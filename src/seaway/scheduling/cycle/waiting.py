@@ -31,10 +31,6 @@ MAX_SKIPPED = 1024
 """Number of kinds that are skipped without a try before other threads can acquire the lock."""
 
 
-MAX_SWEEPS = 4
-"""Number of times that kinds are skipped in all lanes at once in a call."""
-
-
 MAX_AHEAD = 16
 """Number of jobs of a lane of which one can prevent the reservation of another queue."""
 
@@ -165,8 +161,8 @@ class Waiting:
     Attributes
     ----------
     blocked
-        First job of each kind of a lane that was set aside without a try, since it has no room under a limit. Also the
-        first job of a lane, if its request is known not to fit. See `take_blocked`.
+        First job of each kind of a lane that was set aside without a try, since it has no room under a limit. Also
+        those that certainly do not fit, if they may displace others or are the first of a lane. See `take_blocked`.
     """
 
     def __init__(self, discipline: QueueDiscipline, tree: QueueTree) -> None:
@@ -317,15 +313,24 @@ class Waiting:
         competes
             Report whether a job counts.
         """
+        self._follow_all()
+        for name in self._all_order.before(entry.queue, entry.kind.requested):
+            if first := self._first_open(name, competes):
+                yield first
+
+    def _follow_all(self) -> None:
+        """Renew the first jobs of changed lanes in the order of all."""
         outdated, self._outdated = self._outdated | self._touched, set()
         for name in outdated:
             if first := next(self._open_jobs(name), None):
                 self._all_order.put(name, FirstJob(first.order, first.kind.requested))
             else:
                 self._all_order.drop(name)
-        for name in self._all_order.before(entry.queue, entry.kind.requested):
-            if first := next(filter(competes, self._open_jobs(name)), None):
-                yield first
+
+    def _first_open(self, name: LaneName, competes: Callable[[Entry], bool]) -> Entry | None:
+        """Return the first job of a lane that counts, without those at a limit."""
+        open_jobs = (each for each in self._open_jobs(name) if competes(each) and self.hit(each) is None)
+        return next(open_jobs, None)
 
     def _open_jobs(self, name: LaneName) -> Iterator[Entry]:
         """Yield some of the first jobs of a lane, without those at a limit."""
@@ -462,20 +467,82 @@ class Waiting:
 
     # Trying.
 
-    def try_all(self) -> None:
-        """Allow a new try of every kind after a change of the fleet."""
+    def try_all(
+        self,
+        hopeless: Callable[[Entry], bool] = lambda _: False,
+        asks: Callable[[Entry], bool] = lambda _: False,
+        in_time: Callable[[Entry], bool] = lambda _: True,
+    ) -> None:
+        """Allow a new try of every kind after a change of the fleet, except those that certainly do not fit.
+
+        Parameters
+        ----------
+        hopeless
+            Report whether a job certainly does not fit now, and need not be tried for any other purpose.
+        asks
+            Report whether a job that is not tried may displace others, see `blocked`.
+        in_time
+            Report whether a job may use reserved capacity, see `part`.
+        """
         self._refused.clear()
         self._exhausted.clear()
+        parted = list[Entry]()
         for lane in self._all_lanes():
-            aside = lane.aside
+            before, known = [*lane.untried], lane.aside
             for kind in {each[2].kind for each in lane.untried}:
-                first = None if kind in aside or kind in lane.limited else self._first(lane, kind)
+                first = None if kind in known or kind in lane.limited else self._first(lane, kind)
                 if first:
-                    aside[kind] = first
-            lane.untried = sorted(aside.values())  # nearly sorted already, and a sorted list is a heap
-            lane.aside = {}
+                    known[kind] = first
+            lane.aside, lane.untried = {}, []
             lane.refused.clear()
+            leading = lane.jobs.first(self._waits)
+            for kind, ranked in known.items():
+                entry = ranked[2]
+                if not hopeless(entry):
+                    lane.untried.append(ranked)
+                    continue
+                lane.aside[kind] = ranked
+                lane.refused.add(kind)
+                parted.append(entry)
+                if (leading and leading[2] is entry) or asks(entry):
+                    self.blocked[lane.name, kind] = entry
+            lane.untried.sort()  # nearly sorted already, and a sorted list is a heap
+            if lane.untried != before:
+                self._touched.add(lane.name)
+        for each in parted:
+            self.part(each, in_time)
+
+    def offer(self, entry: Entry) -> None:
+        """Allow a try of a job's kind, if it is refused."""
+        lane = self._lane(entry.lane)
+        ranked = lane.aside.pop(entry.kind, None) if lane else None
+        if lane and ranked:
+            self._refused.discard(entry.kind)
+            lane.refused.discard(entry.kind)
+            heappush(lane.untried, ranked)
             self._touched.add(lane.name)
+
+    def heads(self, of: Callable[[str], bool], competes: Callable[[Entry], bool]) -> dict[str, Entry]:
+        """Return the first job in the order of each pool of some queues, without those at a limit.
+
+        Parameters
+        ----------
+        of
+            Report whether the pool of a queue counts.
+        competes
+            Report whether a job counts.
+        """
+        found: dict[str, Entry] = {}
+        pools = {self.tree.node(queue).queue.pool for queue, lanes in self._lanes.items() if lanes and of(queue)}
+        self._follow_all()
+        for name in self._all_order.lanes():
+            pool = self.tree.node(name[0]).queue.pool
+            if pool in pools and (first := self._first_open(name, competes)):
+                found[pool] = first
+                pools.remove(pool)
+                if not pools:
+                    break
+        return found
 
     def try_queue(self, queue: str) -> None:
         """Allow a new try of the refused kinds of a queue."""
@@ -548,7 +615,7 @@ class Waiting:
         most: int,
         alike: Callable[[Entry], Hashable],
         infeasible: Callable[[Entry], bool] = lambda _: False,
-        in_any_order: Callable[[Entry], bool] = lambda _: False,
+        asks: Callable[[Entry], bool] = lambda _: False,
         in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> list[Entry]:
         """Remove and return the next job to try, and probably those behind it, up to `most`.
@@ -560,12 +627,12 @@ class Waiting:
 
         Parameters
         ----------
-        in_any_order
-            Report whether `infeasible` does not depend on the order of the jobs in the queue of one.
+        asks
+            Report whether a job that is not tried may displace others, see `blocked`.
         in_time
             Report whether a job may use reserved capacity, see `part`.
         """
-        skipped, sweeps = 0, 0
+        skipped, swept = 0, False
         taken: list[Entry] = []
         sort: Hashable = None
         while len(taken) < most and skipped < MAX_SKIPPED:
@@ -586,16 +653,9 @@ class Waiting:
             elif infeasible(first):
                 if taken and not self.only(taken[0].lane):
                     break
-                self._note_infeasible(lane, first)
-                self._pass_over(lane)
-                self.part(first, in_time)
-                skipped += 1
-                if in_any_order(first):  # far cheaper than one at a time
-                    names = self._order.lanes() if sweeps < MAX_SWEEPS else [lane.name]
-                    skipped += self._skip(
-                        names, MAX_SKIPPED - skipped, lambda each: in_any_order(each) and infeasible(each), in_time
-                    )
-                    sweeps += 1
+                names = [lane.name] if swept else self._order.lanes()  # all at once, since that is cheaper
+                skipped += max(1, self._skip(names, MAX_SKIPPED - skipped, infeasible, asks, in_time))
+                swept = True
             else:
                 its_sort = alike(first) if most > 1 else None
                 if taken and its_sort != sort:
@@ -624,17 +684,19 @@ class Waiting:
         self,
         names: Iterable[LaneName],
         most: int,
-        skips: Callable[[Entry], bool],
+        infeasible: Callable[[Entry], bool],
+        asks: Callable[[Entry], bool],
         in_time: Callable[[Entry], bool],
     ) -> int:
         """Skip up to `most` jobs with room under all limits at the beginning of lanes; return their number."""
         skipped = 0
         for name in names:
             lane = self._lane(name)
-            first = entry = self._next(lane) if lane else None
-            while lane and entry and skipped < most and not self.hit(entry) and skips(entry):
-                if entry is first:
-                    self._note_infeasible(lane, entry)
+            first = lane.jobs.first(self._waits) if lane else None
+            entry = self._next(lane) if lane else None
+            while lane and entry and skipped < most and not self.hit(entry) and infeasible(entry):
+                if (first and first[2] is entry) or asks(entry):
+                    self.blocked[lane.name, entry.kind] = entry
                 self._pass_over(lane)
                 self.part(entry, in_time)
                 skipped += 1
@@ -769,12 +831,6 @@ class Waiting:
         lane.aside.pop(first[2].kind, None)
         self._limited_at[hit.holder.key].add(lane.name)
         self._touched.add(lane.name)
-
-    def _note_infeasible(self, lane: _Lane, entry: Entry) -> None:
-        """Record a job that is set aside without a try, if no job of its lane goes before it."""
-        first = lane.jobs.first(self._waits)
-        if first and first[2] is entry:
-            self.blocked[lane.name, entry.kind] = entry
 
     def _pass_over(self, lane: _Lane) -> None:
         """Refuse the kind of the job that `_next` returned, in its lane."""
