@@ -178,7 +178,7 @@ class Cycle:
             state.seen_version = state.fleet.version
             self._offered.clear()
             self._offer_heads()
-            waiting.try_all(self._is_hopeless, self._asks, self._ends_in_time)
+            waiting.try_all(self._is_hopeless, self._ends_in_time)
             self._model_shares.begin()
         if self.deferral.due(waiting.entries()):
             waiting.try_all()
@@ -234,7 +234,7 @@ class Cycle:
             self._model_shares.advance()
             most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(starts))
             self._offer_heads()
-            run = waiting.take(most, self._alike, self._is_infeasible, self._asks, self._ends_in_time)
+            run = waiting.take(most, self._alike, self._is_infeasible, self.preemptor.may_ask, self._ends_in_time)
             tried += len(run)
             if left := self._left_to_others(self._known(run)):
                 starts += (started := self._decide(left))
@@ -248,8 +248,8 @@ class Cycle:
 
     def claims(self) -> list[Claim]:
         """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
-        aside = (*self._state.waiting.take_blocked(), *self.preemptor.set_aside())
-        self.preemptor.ask(aside, self._may_displace)
+        aside = {each.id: each for each in (*self._state.waiting.take_blocked(), *self.preemptor.set_aside())}
+        self.preemptor.ask(aside.values(), self._may_displace)
         return self.preemptor.claims()
 
     def _alike(self, entry: Entry) -> tuple[str, str, bool, str, str]:
@@ -464,13 +464,10 @@ class Cycle:
 
     def _is_hopeless(self, entry: Entry) -> bool:
         """Report whether a job certainly does not fit in this pass, and need not be tried for any other purpose."""
-        if self._state.backfill_of(entry.queue) is Backfill.CONSERVATIVE or self.reservations.is_head(entry):
+        if not self._lacks_room(entry) or self.reservations.is_head(entry):
             return False
-        return self._lacks_room(entry) and self._policies.by_rules(entry.queue)
-
-    def _asks(self, entry: Entry) -> bool:
-        """Report whether a job that is not tried may displace others."""
-        return self.preemptor.may_ask(entry)
+        queue = entry.queue
+        return self._policies.by_rules(queue) and self._state.backfill_of(queue) is not Backfill.CONSERVATIVE
 
     def _lacks_room(self, entry: Entry) -> bool:
         """Report whether a job certainly does not fit."""
@@ -622,7 +619,12 @@ class Refused:
         free = self._free.get(by_all)
         if free is None:
             free = self._free[by_all] = self._reservations.most_free(by_all=by_all)
-        return any(wanted.get(name, 0) > most for name, most in zip((CPU, MEMORY, GPU_CORES), free, strict=True))
+        cpu_milli, memory_mib, core_milli = free
+        return (
+            wanted.get(GPU_CORES, 0) > core_milli
+            or wanted.get(CPU, 0) > cpu_milli
+            or wanted.get(MEMORY, 0) > memory_mib
+        )
 
     def _follow(self) -> None:
         """Forget all if capacity was released."""

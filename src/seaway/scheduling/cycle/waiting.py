@@ -449,12 +449,11 @@ class Waiting:
         of
             Report whether jobs of a queue count.
         """
-        order = LaneOrder(self.tree, self.discipline, follows=False)
-        for queue in filter(of, [*self._lanes]):
-            for lane in self._lanes_of(queue):
-                if first := lane.jobs.first(self._waits):
-                    order.put(lane.name, FirstJob(first[0], first[2].kind.requested))
-        for name in order.lanes():
+        self._follow_all()
+        counts = {queue: of(queue) for queue in self._lanes}
+        others = ((queue, tenant) for queue, lanes in self._lanes.items() if counts[queue] for tenant in lanes)
+        names = dict.fromkeys((*(each for each in self._all_order.lanes() if counts.get(each[0])), *others))
+        for name in names:
             if one := self._lane(name):
                 aside = (self._first(one, kind) for kind in [*one.kinds] if self._sets_aside(one, kind))
                 found = sorted(filter(None, aside))
@@ -470,7 +469,6 @@ class Waiting:
     def try_all(
         self,
         hopeless: Callable[[Entry], bool] = lambda _: False,
-        asks: Callable[[Entry], bool] = lambda _: False,
         in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
         """Allow a new try of every kind after a change of the fleet, except those that certainly do not fit.
@@ -479,8 +477,6 @@ class Waiting:
         ----------
         hopeless
             Report whether a job certainly does not fit now, and need not be tried for any other purpose.
-        asks
-            Report whether a job that is not tried may displace others, see `blocked`.
         in_time
             Report whether a job may use reserved capacity, see `part`.
         """
@@ -504,7 +500,7 @@ class Waiting:
                 lane.aside[kind] = ranked
                 lane.refused.add(kind)
                 parted.append(entry)
-                if (leading and leading[2] is entry) or asks(entry):
+                if leading and leading[2] is entry:
                     self.blocked[lane.name, kind] = entry
             lane.untried.sort()  # nearly sorted already, and a sorted list is a heap
             if lane.untried != before:
