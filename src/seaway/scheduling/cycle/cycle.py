@@ -170,19 +170,22 @@ class Cycle:
         if not self.reservations.current():
             self.reservations.drop_all()
             self.preemptor.forget()
-        self.reservations.note_decisions()
         self.reservations.review()
         self.preemptor.restore()
         self.preemptor.drop_changes()
         if state.seen_version != state.fleet.version and waiting.idle:
             state.seen_version = state.fleet.version
-            self._offered.clear()
-            self._offer_heads()
-            waiting.try_all(self._is_hopeless, self._ends_in_time)
+            self._begin_pass()
             self._model_shares.begin()
         if self.deferral.due(waiting.entries()):
-            waiting.try_all()
+            self._begin_pass()
         self._model_shares.renew()
+
+    def _begin_pass(self) -> None:
+        """Let all jobs be tried, except those that certainly do not fit."""
+        self.reservations.drop_heads()
+        self._offered = {each.id for each in self.reservations.renew_heads()}
+        self._state.waiting.try_all(self._hopeless_in, self._ends_in_time)
 
     def due_ns(self) -> Iterator[int]:
         """Yield monotonic times at which jobs may be decided otherwise although nothing has ended by then."""
@@ -233,14 +236,23 @@ class Cycle:
         while tried < settings.max_tried_per_cycle and len(starts) < settings.batch_size:
             self._model_shares.advance()
             most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(starts))
-            self._offer_heads()
-            run = waiting.take(most, self._alike, self._is_infeasible, self.preemptor.may_ask, self._ends_in_time)
+            offers = self._offer_heads()
+            run = waiting.take(
+                most,
+                self._alike,
+                self._is_infeasible,
+                self.preemptor.may_ask,
+                self._ends_in_time,
+                last=self.reservations.awaits,
+            )
             tried += len(run)
             if left := self._left_to_others(self._known(run)):
                 starts += (started := self._decide(left))
                 whole = len(started) == len(run)
                 self._longest = min(2 * self._longest, settings.batch_size) if whole else max(1, len(started))
-            if not run or self._state.clock.monotonic_ns() >= until_ns:
+            if not run:
+                self.reservations.drop_heads()  # the first jobs may have met a limit
+            if not (run or offers) or self._state.clock.monotonic_ns() >= until_ns:
                 break
         if waiting.idle:
             self._model_shares.end()
@@ -308,12 +320,10 @@ class Cycle:
         self._refuse([run[at] for at in unplaced], narrowed)
         self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
         self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
-        if starts:
-            self.reservations.note_decisions()
-            self._offer_heads()
-        if head is not None and head < end and self.reservations.awaits(run[head]):
+        if head is not None and head < end:
             self.reservations.make(run[head])
-            self.reservations.note_decisions()
+        if any(map(self.reservations.awaits, run[:end])):
+            self.reservations.drop_heads()
         if starts or head is not None:
             self._refused.note_less()
         return starts
@@ -460,18 +470,19 @@ class Cycle:
             return True
         if self._model_shares.divides and not self._wins(entry) and self._model_shares.defers(entry):
             return True
-        return self._lacks_room(entry) and not self.reservations.awaits(entry) and self._policies.by_rules(entry.queue)
-
-    def _is_hopeless(self, entry: Entry) -> bool:
-        """Report whether a job certainly does not fit in this pass, and need not be tried for any other purpose."""
-        if not self._lacks_room(entry) or self.reservations.is_head(entry):
+        if self.reservations.awaits(entry) or not self._policies.by_rules(entry.queue):
             return False
-        queue = entry.queue
-        return self._policies.by_rules(queue) and self._state.backfill_of(queue) is not Backfill.CONSERVATIVE
+        return self._lacks_room(entry, self._policies.profile(entry.queue))
 
-    def _lacks_room(self, entry: Entry) -> bool:
+    def _hopeless_in(self, queue: str) -> Callable[[Entry], bool] | None:
+        """Return which jobs of a queue certainly do not fit in this pass, and need not be tried; None for none."""
+        if not self._policies.by_rules(queue) or self._state.backfill_of(queue) is Backfill.CONSERVATIVE:
+            return None
+        profile, offered = self._policies.profile(queue), self._offered
+        return lambda entry: self._lacks_room(entry, profile) and entry.id not in offered
+
+    def _lacks_room(self, entry: Entry, profile: Profile) -> bool:
         """Report whether a job certainly does not fit."""
-        profile = self._policies.profile(entry.queue)
         if self._refused.covers(entry.kind, profile, by_all=True):
             return True
         if not self._refused.covers(entry.kind, profile, by_all=False):
@@ -487,12 +498,16 @@ class Cycle:
             return True
         return not self.reservations.own(entry) and self.reservations.may_pass(entry)
 
-    def _offer_heads(self) -> None:
-        """Let the first job of each pool be tried, also if it certainly does not fit, so that it gets a reservation."""
-        for head in self.reservations.renew_heads():
-            if head.id not in self._offered:
-                self._offered.add(head.id)
-                self._state.waiting.offer(head)
+    def _offer_heads(self) -> bool:
+        """Let the first job of each pool be tried, also if it certainly does not fit, so that it gets a reservation.
+
+        Report whether there is another one than before.
+        """
+        heads = [each for each in self.reservations.renew_heads() if each.id not in self._offered]
+        for head in heads:
+            self._offered.add(head.id)
+            self._state.waiting.offer(head)
+        return bool(heads)
 
     def _may_displace(self, entry: Entry) -> bool:
         """Report whether a job that was set aside without a try may displace others now."""

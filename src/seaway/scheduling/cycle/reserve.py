@@ -9,7 +9,7 @@ without an end are not considered.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -83,8 +83,7 @@ class Reservations:
         self._snapshot: Snapshot | None = None
         self._infeasible: dict[tuple[LaneName, Kind], int] = {}
         self._paused: dict[Kind, int] = {}
-        self._heads: dict[str, Entry] = {}  # first job that may get a reservation, by pool
-        self._heads_are_old = True
+        self._heads: dict[str, Entry] | None = None  # by job ID; None to find them again
 
     def fork(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> Reservations:
         """Return the same reservations in a copy of the state."""
@@ -95,7 +94,7 @@ class Reservations:
     def _unshare(self, state: State, model_shares: ModelShares, profile: Callable[[str], Profile]) -> None:
         self._snapshot = state.fleet.snapshot if self.current() else None
         self._state, self._model_shares, self._profile = state, model_shares, profile
-        self._infeasible, self._paused, self._heads = self._infeasible.copy(), self._paused.copy(), self._heads.copy()
+        self._infeasible, self._paused = self._infeasible.copy(), self._paused.copy()
         self._made = {
             key: replace(each, booking=each.booking.copy()) if each.booking else each
             for key, each in self._made.items()
@@ -295,57 +294,37 @@ class Reservations:
             each.restore(snapshot)
 
     def head_of(self, batch: Sequence[Entry], fits: Sequence[bool]) -> int | None:
-        """Return the index of the first job of a batch that does not fit and needs a reservation; None without one.
-
-        After others start, it may need one.
-        """
-        started = False
-        for at, entry in enumerate(batch):
-            started = started or fits[at]
-            if not fits[at] and (self._may_become_head(entry) if started else self.awaits(entry)):
-                return at
-        return None
-
-    def _may_become_head(self, entry: Entry) -> bool:
-        """Report whether a job may get a reservation once those before it have started."""
-        return self.may_reserve_more(entry.queue) and self._competes(entry)
+        """Return the index of the first job of a batch that does not fit and needs a reservation; None without one."""
+        return next((at for at, entry in enumerate(batch) if not fits[at] and self.awaits(entry)), None)
 
     def awaits(self, entry: Entry) -> bool:
         """Report whether a job gets a reservation if it does not fit."""
-        pool = self._state.tree.node(entry.queue).queue.pool
-        head = self._heads.get(pool)
-        if head is None or head.id != entry.id or not self.may_reserve_more(entry.queue):
-            return False
-        if self._has_room_beside_others(entry):
-            return True
-        del self._heads[pool]
-        return False
+        return self._heads is not None and entry.id in self._heads
 
-    def renew_heads(self) -> Iterator[Entry]:
-        """Find the first job of each pool, if another one may be it. Yield those that may get a reservation.
+    def renew_heads(self) -> Iterable[Entry]:
+        """Find the first job of each pool again, if it has been decided. Yield those that may get a reservation.
 
-        All jobs are waiting, none is being tried.
+        Until then, starts of jobs before it do not matter. All jobs are waiting meanwhile, none is being tried.
         """
-        if not self._heads_are_old:
-            return
-        self._heads_are_old = False
-        self._heads = self._state.waiting.heads(self.may_reserve_more, self._competes)
-        yield from (each for each in self._heads.values() if self.may_reserve_more(each.queue))
+        if self._heads is None:
+            heads = self._state.waiting.heads(self.may_reserve_more, self._may_lead).values()
+            self._heads = {each.id: each for each in heads if self.may_reserve_more(each.queue)}
+        return self._heads.values()
 
-    def is_head(self, entry: Entry) -> bool:
-        """Report whether a job gets a reservation if it does not fit, unless its pool has no room for it."""
-        pool = self._state.tree.node(entry.queue).queue.pool
-        head = self._heads.get(pool)
-        return head is not None and head.id == entry.id and self.may_reserve_more(entry.queue)
+    def _may_lead(self, entry: Entry) -> bool:
+        """Report whether a job that does not fit keeps others from a reservation, or gets one."""
+        if not self._competes(entry):
+            return False
+        return not self.may_reserve_more(entry.queue) or self._has_room_beside_others(entry)
 
     def may_reserve_more(self, queue: str) -> bool:
         """Report whether a job of a queue can get a reservation."""
         node = self._state.tree.node(queue).queue
         return self._state.settings.reservations and queue not in self._made and node.backfill is not Backfill.GREEDY
 
-    def note_decisions(self) -> None:
-        """Record that jobs were decided, so that the order of others may be a different one."""
-        self._heads_are_old = True
+    def drop_heads(self) -> None:
+        """Let the first job of each pool be found again."""
+        self._heads = None
 
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
@@ -406,7 +385,6 @@ class Reservations:
         return False
 
     def _note_infeasible(self, entry: Entry) -> None:
-        self._heads_are_old = True
         self._infeasible[entry.lane, entry.kind] = self._state.clock.monotonic_ns() + INFEASIBLE_NS
 
     def _project(self, entry: Entry) -> tuple[Allocation, int | None] | None:
@@ -446,7 +424,6 @@ class Reservations:
         reservation = self._made.pop(queue)
         self._amounts = self._joined = None
         self._infeasible.clear()  # jobs without a place beside it may have one now
-        self._heads_are_old = True
         self._release(reservation)
         if "/" in queue:
             self._state.tree.drop_claim(reservation.entry.id)

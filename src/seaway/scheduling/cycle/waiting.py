@@ -468,22 +468,25 @@ class Waiting:
 
     def try_all(
         self,
-        hopeless: Callable[[Entry], bool] = lambda _: False,
+        hopeless_in: Callable[[str], Callable[[Entry], bool] | None] = lambda _: None,
         in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
         """Allow a new try of every kind after a change of the fleet, except those that certainly do not fit.
 
         Parameters
         ----------
-        hopeless
-            Report whether a job certainly does not fit now, and need not be tried for any other purpose.
+        hopeless_in
+            Returns which jobs of a queue certainly do not fit now, and need not be tried for any other purpose; None
+            for none.
         in_time
             Report whether a job may use reserved capacity, see `part`.
         """
         self._refused.clear()
         self._exhausted.clear()
         parted = list[Entry]()
+        hopeless_of = {queue: hopeless_in(queue) for queue, lanes in self._lanes.items() if lanes}
         for lane in self._all_lanes():
+            hopeless = hopeless_of[lane.name[0]]
             before, known = [*lane.untried], lane.aside
             for kind in {each[2].kind for each in lane.untried}:
                 first = None if kind in known or kind in lane.limited else self._first(lane, kind)
@@ -494,12 +497,13 @@ class Waiting:
             leading = lane.jobs.first(self._waits)
             for kind, ranked in known.items():
                 entry = ranked[2]
-                if not hopeless(entry):
+                if hopeless is None or not hopeless(entry):
                     lane.untried.append(ranked)
                     continue
                 lane.aside[kind] = ranked
                 lane.refused.add(kind)
-                parted.append(entry)
+                if len(lane.kinds[kind].heap) > 1:
+                    parted.append(entry)
                 if leading and leading[2] is entry:
                     self.blocked[lane.name, kind] = entry
             lane.untried.sort()  # nearly sorted already, and a sorted list is a heap
@@ -613,6 +617,7 @@ class Waiting:
         infeasible: Callable[[Entry], bool] = lambda _: False,
         asks: Callable[[Entry], bool] = lambda _: False,
         in_time: Callable[[Entry], bool] = lambda _: True,
+        last: Callable[[Entry], bool] = lambda _: False,
     ) -> list[Entry]:
         """Remove and return the next job to try, and probably those behind it, up to `most`.
 
@@ -627,6 +632,8 @@ class Waiting:
             Report whether a job that is not tried may displace others, see `blocked`.
         in_time
             Report whether a job may use reserved capacity, see `part`.
+        last
+            Report whether a job must be the last of those that are returned.
         """
         skipped, swept = 0, False
         taken: list[Entry] = []
@@ -660,6 +667,8 @@ class Waiting:
                 self._pop(lane)
                 taken.append(first)
                 self.tree.hold(first.next_attempt, first.owner, self.usual(first.kind))
+                if last(first):
+                    break
         return taken
 
     def usual(self, kind: Kind) -> Amounts:
