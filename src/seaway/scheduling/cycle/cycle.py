@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from seaway.domain.amounts import CPU, GPU_CORES, MEMORY, Amounts, held_amounts
+from seaway.domain.amounts import Amounts, held_amounts
 from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import AttemptState
@@ -26,7 +26,7 @@ from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
 from seaway.scheduling.cycle.jobs import Entry, Kind
-from seaway.scheduling.cycle.reserve import Reservations
+from seaway.scheduling.cycle.reserve import Reservations, exceeds
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
 from seaway.scheduling.engine import decide
@@ -623,23 +623,17 @@ class Refused:
         if (
             self._caches[by_all].is_infeasible(kind.rules, kind.asked)
             or (by_all, profile, kind.size) in self._together
-            or self._exceeds(kind.requested, by_all=by_all)
+            or exceeds(kind.requested, self._most_free(by_all=by_all))
         ):
             self._known.add(known)
             return True
         return False
 
-    def _exceeds(self, wanted: Amounts, *, by_all: bool) -> bool:
-        """Report whether a job requests more than all nodes have free together."""
+    def _most_free(self, *, by_all: bool) -> tuple[int, int, int]:
         free = self._free.get(by_all)
         if free is None:
             free = self._free[by_all] = self._reservations.most_free(by_all=by_all)
-        cpu_milli, memory_mib, core_milli = free
-        return (
-            wanted.get(GPU_CORES, 0) > core_milli
-            or wanted.get(CPU, 0) > cpu_milli
-            or wanted.get(MEMORY, 0) > memory_mib
-        )
+        return free
 
     def _follow(self) -> None:
         """Forget all if capacity was released."""

@@ -31,7 +31,7 @@ from seaway.scheduling.queueing.preemption import (
     DisplacementRules,
     VictimSearch,
     may_displace_any,
-    may_ever_displace,
+    may_displace_now,
     priority_below,
     replicas_of,
 )
@@ -291,7 +291,7 @@ class Preemptor:
         if not state.waiting.idle or state.seen_version != state.fleet.version:
             return []  # jobs that were set aside earlier may fit now
         if self._aside is None and now_ns >= self._all_again_ns:
-            self._aside, self._all_again_ns = state.waiting.set_aside(self._may_ever_ask), now_ns + ALL_AGAIN_NS
+            self._aside, self._all_again_ns = state.waiting.set_aside(self._may_ask_now), now_ns + ALL_AGAIN_NS
         found = list(islice(self._aside, MAX_AT_ONCE)) if self._aside else []
         self._aside = self._aside if len(found) == MAX_AT_ONCE else None
         return found
@@ -302,9 +302,9 @@ class Preemptor:
             return False
         return may_displace_any(self._state.tree.node(entry.queue), entry.kind.requested) or self._state.lends()
 
-    def _may_ever_ask(self, queue: str) -> bool:
+    def _may_ask_now(self, queue: str) -> bool:
         """Report whether a search could make sense for some job of a queue."""
-        return may_ever_displace(self._state.tree.node(queue)) or self._state.lends()
+        return may_displace_now(self._state.tree.node(queue)) or self._state.lends()
 
     def retry(self) -> None:
         """Let all jobs ask again, also those of which a search has just failed."""

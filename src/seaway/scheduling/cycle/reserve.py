@@ -15,7 +15,17 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from seaway.domain.amounts import CPU, GPUS, MEMORY, NO_AMOUNTS, Amounts, held_amounts, total_of
+from seaway.domain.amounts import (
+    CPU,
+    GPU_CORES,
+    GPUS,
+    MEMORY,
+    NO_AMOUNTS,
+    Amounts,
+    held_amounts,
+    requested_amounts,
+    total_of,
+)
 from seaway.domain.job import Job
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
@@ -455,11 +465,14 @@ def earliest_place(
     """
     queue = JobQueue(snapshot, [job])
     running, rows = join(allocation for _, allocation in ends)
+    requested = requested_amounts(job.demand, 1 if job.partial else job.replicas)
 
     def part(first: int, end: int) -> Allocation:
         return Allocation(running.decisions[rows[first] : rows[end]].copy(), running.slices)
 
     def place() -> Plan | None:
+        if exceeds(requested, most_free(snapshot.arrays)):
+            return None
         plan = decide(snapshot, queue, profile, overdue={0}, dry_run=True)
         placed = Plan(snapshot, queue, plan.decisions.copy(), plan.slices) if plan.jobs_placed[0] else None
         snapshot.release(plan.decisions, plan.slices, plan.rows_of(0))
@@ -483,6 +496,16 @@ def earliest_place(
         return None
     latest_ns = ends[ended - 1][0]
     return _amounts_of(next(allocations_of(found))), None if latest_ns >= NEVER_NS else latest_ns
+
+
+def exceeds(requested: Amounts, free: tuple[int, int, int]) -> bool:
+    """Report whether a job requests more than all nodes have free together, see `most_free`."""
+    cpu_milli, memory_mib, core_milli = free
+    return (
+        requested.get(GPU_CORES, 0) > core_milli
+        or requested.get(CPU, 0) > cpu_milli
+        or requested.get(MEMORY, 0) > memory_mib
+    )
 
 
 def hold_place(snapshot: Snapshot, job: Job, placements: Sequence[Placement]) -> Allocation:

@@ -502,7 +502,7 @@ class Waiting:
                     continue
                 lane.aside[kind] = ranked
                 lane.refused.add(kind)
-                if len(lane.kinds[kind].heap) > 1:
+                if (line := lane.kinds.get(kind)) and len(line.heap) > 1:
                     parted.append(entry)
                 if leading and leading[2] is entry:
                     self.blocked[lane.name, kind] = entry

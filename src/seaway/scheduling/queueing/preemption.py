@@ -245,6 +245,14 @@ def may_ever_displace(queue: QueueNode) -> bool:
     return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantee for each in queue.path)
 
 
+def may_displace_now(queue: QueueNode) -> bool:
+    """Report cheaply whether the rules of a queue could let any waiting job of it displace others now."""
+    rules = queue.queue
+    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
+        return True
+    return rules.reclaim is Reclaim.GUARANTEE and any(each.has_guarantee_left for each in queue.path)
+
+
 def is_lent(candidate: Candidate, queue: Queue) -> bool:
     """Report whether a candidate of a queue is a replica that leaves for any waiting job."""
     return candidate.whole is not None and queue.elastic is Elastic.LEND

@@ -403,6 +403,12 @@ class QueueNode(Holder):
         """Return the kinds of resources of a job for which the guarantee has room."""
         return covered_kinds(self.guarantee, self.use.held, requested) if self.guarantee else NO_KINDS
 
+    @property
+    def has_guarantee_left(self) -> bool:
+        """True if it holds less than its guarantee of some resource."""
+        held = self.use.held
+        return any(amount_of(held, name) < most for name, most in self.guarantee.items())
+
     def protected(self, amounts: Amounts, lower: Callable[[], Amounts]) -> frozenset[str]:
         """Return the kinds of resources of a running job that the guarantee protects from other queues.
 
