@@ -27,6 +27,7 @@ from seaway.domain.node import Node
 from seaway.domain.placement import Placement, ring_links
 from seaway.scheduling.allocations import Allocation, allocate
 from seaway.scheduling.columns import CLUSTERS_ALLOWED, PLAN_DEMAND, PLAN_REPLICA
+from seaway.scheduling.cycle.fork import FleetCopy
 from seaway.scheduling.snapshot.links import free_bandwidth
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.scheduling.snapshot.update import put_gateways, put_links, put_node, remove_node
@@ -45,64 +46,6 @@ MIN_DEMANDS = 2048
 
 NO_ENDS: Mapping[tuple[str, str], int] = {}
 """No cordon has a known end."""
-
-
-@dataclass(slots=True)
-class FleetCopy:
-    """Copy of the fleet for decisions that are not done."""
-
-    snapshot: Snapshot
-    version: int
-    held: Mapping[Key, tuple[Attempt, Job, Allocation]]
-    names: frozenset[str]
-    awaits: bool
-    _cordoned: dict[tuple[str, str], tuple[int, Node | None]] = field(default_factory=dict)
-    _own: dict[Key, Allocation | None] = field(default_factory=dict)  # of attempts that changed in the copy
-
-    def booking(self, key: Key) -> Allocation | None:
-        """Return the allocation of an attempt."""
-        if key in self._own:
-            return self._own[key]
-        held = self.held.get(key)
-        return held[2] if held else None
-
-    def hold(self, key: Key, booking: Allocation) -> None:
-        """Note the allocation of an attempt that starts."""
-        self._own[key] = booking
-
-    def resize(self, attempt: Attempt, booking: Allocation | None = None) -> None:
-        """Set the allocation of an attempt with other replicas than before; `booking` of new ones is released."""
-        key, job = (attempt.job_id, attempt.number), attempt.spec.job(attempt.job_id)
-        for each in filter(None, (self.booking(key), booking)):
-            each.copy().release(self.snapshot)
-        self._own[key] = allocate(self.snapshot, job, attempt.placements)
-
-    def give_back(self, key: Key) -> None:
-        """Release what an attempt holds."""
-        if booking := self.booking(key):
-            booking.copy().release(self.snapshot)  # others share it
-        self._own[key] = None
-        self.version += 1
-
-    def reopen(self, now_ns: int) -> None:
-        """Open the clusters and nodes whose cordon has ended at a time, nanoseconds since 1970."""
-        for (cluster, name), (at_ns, node) in list(self._cordoned.items()):
-            if at_ns > now_ns:
-                continue
-            del self._cordoned[cluster, name]
-            if node:
-                put_node(self.snapshot, cluster, node)
-            elif not name and cluster in self.names:
-                self.snapshot.arrays.clusters_open[CLUSTERS_ALLOWED, self.snapshot.cluster_index(cluster)] = 1
-            self.version += 1
-
-    def up(self) -> frozenset[str]:
-        """Return the names of the clusters that answer."""
-        return self.names
-
-    def awaits_reports(self) -> bool:
-        """Report whether a cluster has not reported since the start, and is not lost."""
-        return self.awaits
 
 
 @dataclass(slots=True)

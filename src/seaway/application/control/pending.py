@@ -11,10 +11,10 @@ from seaway.domain.job import Job
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Order, Preemption, Queue
-from seaway.scheduling.cycle.jobs import Entry, Kind
+from seaway.domain.queues import Queue
+from seaway.scheduling.cycle.jobs import Entry, kind_of
 from seaway.scheduling.queueing.discipline import QueueDiscipline
-from seaway.scheduling.queueing.past_durations import PastRuns, length_of
+from seaway.scheduling.queueing.past_durations import PastRuns
 from seaway.scheduling.queueing.tree import QueueTree
 
 
@@ -51,7 +51,7 @@ def entry(
         spec,
         record.submitted_by,
         job,
-        _kind(job, spec, queue, apart, past),
+        kind_of(job, spec, queue, apart, past),
         discipline.job_key(job, record.submitted_ns, queue),
         record.attempt,
         record.submitted_ns,
@@ -74,7 +74,7 @@ def in_queue(
     """Return a waiting job as it would be in a queue, which may be another or changed one; see `entry`."""
     spec = waits.spec if waits.queue == queue.name else replace(waits.spec, queue=queue.name)
     job = _job(waits.id, spec, waits.completed, clusters, refusals)
-    kind, order = _kind(job, spec, queue, apart, waits.past), discipline.job_key(job, waits.submitted_ns, queue)
+    kind, order = kind_of(job, spec, queue, apart, waits.past), discipline.job_key(job, waits.submitted_ns, queue)
     return replace(waits, spec=spec, job=job, kind=kind, order=order)
 
 
@@ -97,10 +97,3 @@ def _job(job_id: str, spec: JobSpec, completed: int, clusters: frozenset[str], r
     if refusals.devices or refusals.places or refusals.only:
         job = replace(job, demand=refusals.retained(job.demand))
     return job
-
-
-def _kind(job: Job, spec: JobSpec, queue: Queue, apart: Hashable, past: PastRuns | None) -> Kind:
-    length = past.length if past else length_of(spec.max_duration_s)  # short jobs may fit before a reservation begins
-    if queue.preemption is not Preemption.NEVER and queue.order in (Order.FIFO, Order.SHORTEST):
-        apart = apart, spec.priority  # a later job may displace others, though the first one of its kind may not
-    return Kind.of(spec.queue, apart, length, job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
@@ -11,7 +11,7 @@ from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.scheduling.cycle.cycle import Cycle
 from seaway.scheduling.cycle.displace import Claim
-from seaway.scheduling.cycle.fork import Fork
+from seaway.scheduling.cycle.fork import Rehearsal
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.queueing.tree import Key
@@ -23,7 +23,7 @@ MAX_PASSES = 4
 """Maximum number of passes over the waiting jobs at a time, if each lets reservations go."""
 
 MAX_IDLE = 300
-"""Maximum number of times at which something is decided since the last start."""
+"""Maximum number of moments since the last start."""
 
 
 @dataclass(slots=True)
@@ -38,6 +38,8 @@ class Ahead:
         Returns a job whose attempt ended as it waits again.
     typical_s
         Duration that stands for unknown ones, seconds; None if none does.
+    arrivals
+        Jobs that are submitted later, soonest first.
     later
         Tasks of arrays that begin to wait when another task of their array ends, by array.
     starts_ns
@@ -48,11 +50,12 @@ class Ahead:
         Replicas that left, each with the job that takes its place, by attempt.
     """
 
-    fork: Fork
+    fork: Rehearsal
     cycle: Cycle
     resizer: Resizer
     waits: Callable[[JobRecord], Entry]
     typical_s: int | None = None
+    arrivals: deque[JobRecord] = field(default_factory=deque)
     later: dict[str, deque[tuple[JobRecord, Entry]]] = field(default_factory=dict)
     starts_ns: dict[str, int] = field(default_factory=dict)
     ended: dict[Key, Entry] = field(default_factory=dict)
@@ -129,15 +132,36 @@ class Ahead:
 
     def look(self, most: int) -> None:
         """Let time pass until `most` jobs have started, or nothing ends any more."""
-        self._note_ends()
         idle, started = 0, -1
-        while idle < MAX_IDLE and len(self.starts_ns) < most and (len(self.fork.waiting) or any(self.later.values())):
-            self.decide()
-            self._let_run()
+        for _ in self.moments():
             idle, started = idle + 1 if len(self.starts_ns) == started else 0, len(self.starts_ns)
+            waits = len(self.fork.waiting) or any(self.later.values())
+            if not waits or started >= most or idle >= MAX_IDLE:
+                break
+
+    def moments(self) -> Iterator[None]:
+        """Decide, and let time pass to the next moment at which something ends, arrives, or is decided otherwise.
+
+        Yield after the decisions of each moment, until nothing more happens.
+        """
+        self._note_ends()
+        self._admit()
+        quiet = 0
+        while quiet < MAX_IDLE:
+            before = len(self._fresh), len(self.fork.attempts), len(self.arrivals)
+            self.decide()
+            quiet = quiet + 1 if before == (len(self._fresh), len(self.fork.attempts), len(self.arrivals)) else 0
+            self._let_run()
+            yield
             if (at_ns := self._next_ns()) is None:
                 break
             self._pass_to(at_ns)
+
+    def _admit(self) -> None:
+        """Submit the jobs that have arrived by now."""
+        while self.arrivals and self.arrivals[0].submitted_ns <= self.fork.clock.now_ns():
+            record = self.arrivals.popleft()
+            self.fork.submit(record, self.waits(record))
 
     def _note_ends(self) -> None:
         """Note when attempts end. What is leaving already does so when the last grace time has passed."""
@@ -184,6 +208,7 @@ class Ahead:
         times_ns = [*(at_ns + shift_ns for at_ns in fork.advance.times_ns), *self.cycle.due_ns()]
         times_ns += [fork.resize_after_ns.get(job_id, 0) for job_id in fork.resizing]
         times_ns += [self._gone_ns] if self._leaving else []
+        times_ns += [self.arrivals[0].submitted_ns + shift_ns] if self.arrivals else []
         ends_ns = [self._ends[0][0]] if self._ends else []
         return min([*ends_ns, *(at_ns for at_ns in times_ns if at_ns > now_ns)], default=None)
 
@@ -203,6 +228,7 @@ class Ahead:
             if self._ends_ns.get(key) == ends_ns:
                 self._complete(key)
         self._let_go()
+        self._admit()
 
     def _complete(self, key: Key) -> None:
         """End an attempt that has done its work. Replicas that have not started yet wait."""

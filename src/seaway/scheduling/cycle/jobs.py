@@ -11,10 +11,11 @@ from seaway.domain import amounts
 from seaway.domain.amounts import Amounts
 from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec, id_distance
+from seaway.domain.queues import Order, Preemption, Queue
 from seaway.scheduling.infeasibility_cache import RequestedAmounts, requested_amounts, rule_key
 from seaway.scheduling.queueing.discipline import SortKey
 from seaway.scheduling.queueing.lanes import LaneName
-from seaway.scheduling.queueing.past_durations import PastRuns
+from seaway.scheduling.queueing.past_durations import PastRuns, length_of
 from seaway.scheduling.queueing.tree import Key, Owner
 
 
@@ -79,6 +80,22 @@ class Kind:
 def _together(job: Job) -> Hashable:
     """Return the requirements of a job for all its replicas."""
     return job.replicas, job.gang, job.single_cluster, job.between_replicas, job.partial, job.ring
+
+
+def kind_of(job: Job, spec: JobSpec, queue: Queue, apart: Hashable = "", past: PastRuns | None = None) -> Kind:
+    """Return the kind of a job in a queue.
+
+    Parameters
+    ----------
+    apart
+        What else decides where it fits.
+    past
+        Past runs from which its duration is learned.
+    """
+    length = past.length if past else length_of(spec.max_duration_s)  # short jobs may fit before a reservation begins
+    if queue.preemption is not Preemption.NEVER and queue.order in (Order.FIFO, Order.SHORTEST):
+        apart = apart, spec.priority  # a later job may displace others, though the first one of its kind may not
+    return Kind.of(spec.queue, apart, length, job)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
