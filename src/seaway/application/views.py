@@ -516,28 +516,3 @@ class ReservationView:
     active: bool
     gpus_reserved: int
     gpus_ready: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedStart:
-    """Expected start of a waiting job.
-
-    Attributes
-    ----------
-    rank
-        Number of jobs of the whole fleet that are expected to be tried before it.
-    starts_ns
-        Expected start by the wall clock; None if it is unknown.
-    ends_ns
-        Expected end by the wall clock; None if it is unknown.
-    clusters
-        Clusters that the job may use; empty for all.
-    by_amounts
-        Whether amounts are counted, and not nodes and devices.
-    """
-
-    rank: int
-    starts_ns: int | None
-    ends_ns: int | None = None
-    clusters: frozenset[str] = frozenset()
-    by_amounts: bool = True

@@ -15,6 +15,7 @@ from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.domain.reasons import TEXTS, Reason
+from seaway.scheduling.cycle.plan import LaterTasks
 
 ACTOR = "controller"
 
@@ -51,25 +52,6 @@ class _Tasks:
     granted: set[str] = field(default_factory=set)
     queued: set[str] = field(default_factory=set)
     waiting: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class LaterTasks:
-    """Tasks of an array that wait until others of it start or end.
-
-    Attributes
-    ----------
-    array
-        The array.
-    count
-        Number of these tasks.
-    placed
-        IDs of the tasks that hold devices. With those in the queue, they count in the limit of the array.
-    """
-
-    array: JobRecord
-    count: int
-    placed: frozenset[str]
 
 
 class Arrays:

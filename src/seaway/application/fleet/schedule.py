@@ -10,12 +10,12 @@ from heapq import nsmallest
 from itertools import islice, zip_longest
 
 from seaway.application.control.loop import Controller
-from seaway.application.views import PlannedStart
 from seaway.domain.amounts import GPUS, requested_amounts
 from seaway.domain.arrays import index_of
 from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_spec import JobSpec
+from seaway.scheduling.cycle.plan import PlannedStart
 
 NS_PER_S = 1_000_000_000
 
@@ -159,7 +159,7 @@ def schedule(
         now_ns = live.clock.now_ns()
         attempts, jobs = list(live.attempts.values()), list(live.jobs.values())
         reserved = {
-            each.entry.id: {placement.cluster for placement in each.placements}
+            each.entry.id: {cluster for cluster, _ in each.nodes}
             for each in controller.scheduler.reservations.made()
         }
     groups: defaultdict[str, _Group] = defaultdict(_Group)

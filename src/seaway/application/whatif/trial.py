@@ -8,7 +8,7 @@ from functools import partial
 
 from seaway.application.control.advance_reservations import closed_places
 from seaway.application.control.loop import Controller
-from seaway.application.control.scheduler.forecast import PlanState, expected_starts, in_order, planned, running
+from seaway.application.control.scheduler.forecast import expected_starts
 from seaway.application.control.scheduler.forks import copy_of
 from seaway.application.control.scheduler.waiting_reasons import BEHIND, DELAYS
 from seaway.application.control.tenancy import Names
@@ -30,6 +30,7 @@ from seaway.domain.queues import Backfill
 from seaway.domain.reasons import Reason, also
 from seaway.scheduling.cycle.ahead import Ahead
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.plan import PlanState, in_order, planned, running
 from seaway.scheduling.cycle.waiting import Waiting
 from seaway.scheduling.engine import trial_placements
 from seaway.scheduling.explain import Keeper, explain, summary

@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from seaway.application.control.scheduler.forecast import NS_PER_S, PlanState, Running
-from seaway.application.views import PlannedStart
 from seaway.domain.amounts import GPU_MEMORY, GPUS
 from seaway.domain.device import WHOLE_DEVICE_MILLI
 from seaway.domain.queues import Queue, children_of, path_of
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.plan import NS_PER_S, PlannedStart, PlanState, Running
 from seaway.scheduling.queueing.backfill import NEVER_S
 from seaway.scheduling.queueing.tree import Key
 

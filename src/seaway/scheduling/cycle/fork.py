@@ -173,6 +173,11 @@ class Rehearsal(State):
         """The queues, by name."""
         return self._queues
 
+    def use_queues(self, queues: Iterable[Queue], tenants: Iterable[Tenant]) -> None:
+        """Use queues and tenants that the state does not have yet."""
+        self._queues = {each.name: each for each in queues}
+        self.tree.set_queues(self._queues.values(), tenants)
+
     def entry(self, job: JobRecord) -> Entry:
         """Return a job that an operator moves. There is none."""
         raise KeyError(job.id)
@@ -288,11 +293,6 @@ class Fork(Rehearsal):
         self._moved = {job_id: state.entry(job) for job_id in state.moves if (job := state.jobs.get(job_id))}
         self._unsent = frozenset(unsent)
         self._from = state
-
-    def use_queues(self, queues: Iterable[Queue], tenants: Iterable[Tenant]) -> None:
-        """Use queues and tenants that the state does not have yet."""
-        self._queues = {each.name: each for each in queues}
-        self.tree.set_queues(self._queues.values(), tenants)
 
     def entry(self, job: JobRecord) -> Entry:
         """Return a job that an operator moves as it waits, or would wait."""

@@ -17,7 +17,6 @@ from seaway.application.control.scheduler.waiting_reasons import WaitingReasons
 from seaway.application.control.stages import Stage
 from seaway.application.control.state import ControlState
 from seaway.application.transitions import blocked, moved, placed, stepped, waiting_text
-from seaway.application.views import PlannedStart
 from seaway.domain.attempt import Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Job
@@ -32,6 +31,7 @@ from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.binding import bind, post_bind
 from seaway.scheduling.cycle.cycle import Cycle, Notes, Start
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.plan import PlannedStart
 from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.data_locality import data_text
 from seaway.scheduling.framework import PASS, Decider
