@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from seaway.application.control.scheduler import forecast
 from seaway.application.control.settings import ControlSettings
 from seaway.application.views import DryRun
 from seaway.application.whatif.dry_run import DryRuns
@@ -27,8 +26,12 @@ from seaway.domain.attempt import NS_PER_S, Attempt
 from seaway.domain.errors import RejectedError
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Backfill, Order, Queue, Reclaim
+from seaway.scheduling.allocations import Allocation
+from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA, PLAN_SLICE_END, PLAN_SLICE_FIRST, SLICE_DEVICE
+from seaway.scheduling.cycle import plan as plans
 from seaway.scheduling.cycle.displace import Claim
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.snapshot.snapshot import Snapshot
 from tools import record_cycle
 from tools.draw_histories import TENANTS, USERS, history
 from tools.record_cycle import Json, Recorder, spec_of
@@ -183,19 +186,35 @@ class _Comparing(_Ruled):
     def _done(self, job_id: str) -> tuple[Any, ...]:
         """Return what the job got. Victims may be gone by now, so that it has started."""
         controller = self.plane.controller
-        place = controller.live.latest(job_id) or controller.scheduler.reservations.of_claim(job_id)
-        if place is None:
+        started, reserved = controller.live.latest(job_id), controller.scheduler.reservations.of_claim(job_id)
+        if started:
+            places = _places(started.placements)
+        elif reserved and reserved.booking:
+            places = _booked(reserved.booking, controller.live.fleet.snapshot)
+        else:
             return ("waits",)
         if claim := self.claims.get(job_id):
             shrinks = Counter(each.job_key[0] for each in claim.victims if each.whole)
             makers = sorted([*shrinks.items(), *((each.key[0], 0) for each in claim.ends)])
-            return "displaces", _places(place.placements), makers
-        return "starts", _places(place.placements), []
+            return "displaces", places, makers
+        return "starts", places, []
 
 
 def _places(placements: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
     return sorted(
         (each.replica, each.cluster, each.node, tuple(one.uuid for one in each.slices)) for each in placements
+    )
+
+
+def _booked(booking: Allocation, snapshot: Snapshot) -> list[tuple[Any, ...]]:
+    lines = booking.decisions[:, [PLAN_REPLICA, PLAN_NODE, PLAN_SLICE_FIRST, PLAN_SLICE_END]].tolist()
+    return sorted(
+        (
+            replica,
+            *snapshot.node_name(n),
+            tuple(snapshot.devices[d].uuid for d in booking.slices[first:end, SLICE_DEVICE].tolist()),
+        )
+        for replica, n, first, end in lines
     )
 
 
@@ -234,7 +253,7 @@ class _Inquirer(_Ruled):
             return sides(trial, started)
 
         monkeypatch.setattr(Trial, "sides", noted)
-        monkeypatch.setattr(forecast, "MAX_FOLLOWED", 0)  # the time after the change is not compared here
+        monkeypatch.setattr(plans, "MAX_FOLLOWED", 0)  # the time after the change is not compared here
 
     def _applied(self, event: Json) -> None:
         question, first = self._question(event), len(self.ids)

@@ -159,8 +159,7 @@ def schedule(
         now_ns = live.clock.now_ns()
         attempts, jobs = list(live.attempts.values()), list(live.jobs.values())
         reserved = {
-            each.entry.id: {cluster for cluster, _ in each.nodes}
-            for each in controller.scheduler.reservations.made()
+            each.entry.id: {cluster for cluster, _ in each.nodes} for each in controller.scheduler.reservations.made()
         }
     groups: defaultdict[str, _Group] = defaultdict(_Group)
     for each in attempts:
