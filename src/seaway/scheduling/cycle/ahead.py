@@ -13,6 +13,7 @@ from seaway.scheduling.cycle.cycle import Cycle
 from seaway.scheduling.cycle.displace import Claim
 from seaway.scheduling.cycle.fork import Rehearsal
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.plan import PlanState, planned, running
 from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.queueing.tree import Key
 
@@ -36,8 +37,8 @@ class Ahead:
         Resizes of jobs in the fork.
     waits
         Returns a job whose attempt ended as it waits again.
-    typical_s
-        Duration that stands for unknown ones, seconds; None if none does.
+    plan
+        Inputs of plans for queues with conservative backfill, with the duration that stands for unknown ones.
     arrivals
         Jobs that are submitted later, soonest first.
     later
@@ -54,7 +55,7 @@ class Ahead:
     cycle: Cycle
     resizer: Resizer
     waits: Callable[[JobRecord], Entry]
-    typical_s: int | None = None
+    plan: PlanState
     arrivals: deque[JobRecord] = field(default_factory=deque)
     later: dict[str, deque[tuple[JobRecord, Entry]]] = field(default_factory=dict)
     starts_ns: dict[str, int] = field(default_factory=dict)
@@ -92,6 +93,7 @@ class Ahead:
     def start_all(self) -> None:
         """Start all jobs that fit, in passes until the last one has seen the fleet as it is."""
         fork = self.fork
+        is_planned = self._use_plan()
         for _ in range(MAX_PASSES):
             self.cycle.begin()
             while True:
@@ -99,10 +101,20 @@ class Ahead:
                     fork.run(each.attempt)
                     self._fresh.append(each.entry.next_attempt)
                     self.starts_ns.setdefault(each.entry.id, fork.clock.now_ns())
-                if fork.waiting.idle:
+                if fork.waiting.idle and (is_planned or not (is_planned := self._use_plan())):
                     break
             if fork.seen_version == fork.fleet.version:
                 break
+
+    def _use_plan(self) -> bool:
+        """Plan the starts in queues with conservative backfill, if a job there was passed over; report that."""
+        cycle, queues = self.cycle, self.plan.planned
+        if not any(map(cycle.is_planned, queues)):
+            return False
+        state = self.plan.of_jobs(self.fork, cycle.reservations, cycle.preemptor)
+        found = planned(state, running(state))
+        cycle.use_plan({job_id: each.starts_ns for job_id, each in found.items()}, queues)
+        return True
 
     def stop(self, key: Key) -> None:
         """End an attempt. Its job waits again."""
@@ -192,7 +204,7 @@ class Ahead:
 
     def _note_end(self, key: Key) -> None:
         """Note when an attempt ends, unless that is unknown."""
-        rest_ns = self.fork.expected_rest_ns(key, self.fork.clock.now_ns(), self.typical_s)
+        rest_ns = self.fork.expected_rest_ns(key, self.fork.clock.now_ns(), self.plan.typical_s)
         self._ends_ns.pop(key, None)
         if rest_ns is not None and self.fork.attempts[key].state.live:
             self._ends_ns[key] = at_ns = self.fork.clock.monotonic_ns() + rest_ns

@@ -36,7 +36,7 @@ from seaway.scheduling.cycle.state import State
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
 from seaway.scheduling.queueing.discipline import QueueDiscipline
 from seaway.scheduling.queueing.lanes import FirstJob, LaneName, LaneOrder
-from seaway.scheduling.queueing.tree import GpuWeights, Holder, Key, Owner, QueueTree
+from seaway.scheduling.queueing.tree import RESTART_COST_S, GpuWeights, Holder, Key, Owner, QueueTree
 
 MAX_PLANNED = 2000
 """Maximum number of jobs with a planned start. Jobs behind them have none."""
@@ -137,11 +137,11 @@ class PlanState:
     discipline: QueueDiscipline
     queues: Sequence[Queue]
     tenants: Sequence[Tenant]
-    capacities: Mapping[str, Amounts]
-    gpu_weights: GpuWeights
-    restart_cost_s: float
-    past: Mapping[LaneName, Amounts]
     clusters: Sequence[Cluster]
+    capacities: Mapping[str, Amounts] = field(default_factory=dict)
+    gpu_weights: GpuWeights = field(default_factory=dict)
+    restart_cost_s: float = RESTART_COST_S
+    past: Mapping[LaneName, Amounts] = field(default_factory=dict)
     attempts: Sequence[tuple[Attempt, str, int | None]] = ()
     entries: Sequence[Entry] = ()
     reserved_s: Mapping[str, int] = field(default_factory=dict)
@@ -159,21 +159,30 @@ class PlanState:
 
     @property
     def follows(self) -> bool:
-        """False if too many jobs run or wait to follow each, or if a queue needs a plan itself."""
-        count = len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later)
-        planned = {queue.name for queue in self.queues if queue.backfill is Backfill.CONSERVATIVE}
-        return count <= MAX_FOLLOWED and all(each.queue not in planned for each in self.entries)
+        """False if too many jobs run or wait to follow each."""
+        return len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later) <= MAX_FOLLOWED
+
+    @property
+    def planned(self) -> Sequence[str]:
+        """Names of the queues whose jobs start when the plan says so."""
+        return [queue.name for queue in self.queues if queue.backfill is Backfill.CONSERVATIVE]
 
     def of_jobs(self, of: State, reservations: Reservations, preemptor: Preemptor) -> PlanState:
-        """Return the same inputs with the jobs of a state, which may be a fork."""
-        monotonic_ns = of.clock.monotonic_ns()
+        """Return the same inputs with the jobs of a state at its time, and what its tree says. It may be a fork."""
+        now_ns, monotonic_ns = of.clock.now_ns(), of.clock.monotonic_ns()
         return replace(
             self,
+            now_ns=now_ns,
+            capacities=of.tree.capacities,
+            gpu_weights=of.tree.gpu_weights,
+            restart_cost_s=of.tree.restart_cost_s,
+            past=of.tree.past,
+            refused=of.waiting.refused(without=self.planned),
             attempts=[
                 (
                     attempt,
                     job.submitted_by if (job := of.jobs.get(key[0])) else "",
-                    of.expected_rest_ns(key, self.now_ns, self.typical_s),
+                    of.expected_rest_ns(key, now_ns, self.typical_s),
                 )
                 for key, attempt in of.attempts.items()
             ],

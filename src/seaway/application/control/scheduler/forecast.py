@@ -16,14 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from seaway.application.control.scheduler.forks import copy_of
+from seaway.application.control.scheduler.forks import copy_of, plan_inputs
 from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
 from seaway.application.histogram import Timed, Timing
-from seaway.application.views import ClusterState
 from seaway.domain.attempt import Attempt
-from seaway.domain.queues import Backfill
 from seaway.scheduling.cycle.ahead import Ahead
 from seaway.scheduling.cycle.plan import (
     MAX_PLANNED,
@@ -142,37 +140,9 @@ class Forecast:
 
     def state(self) -> PlanState:
         """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
-        live = self._live
-        now_ns = live.clock.now_ns()
-        cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
-        usable = [
-            each.cluster
-            for name, each in live.fleet.clusters.items()
-            if each.cluster and each.state is ClusterState.UP and name not in cordoned
-        ]
-        queues = list(self._names.queues.values())
-        state = PlanState(
-            now_ns,
-            live.waiting.discipline,
-            queues,
-            list(self._names.tenants.values()),
-            live.tree.capacities,
-            live.tree.gpu_weights,
-            live.tree.restart_cost_s,
-            live.tree.past,
-            usable,
-            advance={
-                each: live.advance.devices(each) if each.gpus else frozenset()
-                for each in self._names.reservations.values()
-            },
-            typical_s=live.history.typical_s,
-            # The planned starts of the others decide when they are tried.
-            refused=live.waiting.refused(
-                without={each.name for each in queues if each.backfill is Backfill.CONSERVATIVE}
-            ),
-            later=[(each, live.entry(each.array.task(0))) for each in live.arrays.later()],
-        )
-        return state.of_jobs(live, self._scheduler.reservations, self._scheduler.preemptor)
+        live, scheduler = self._live, self._scheduler
+        state = plan_inputs(live, self._names).of_jobs(live, scheduler.reservations, scheduler.preemptor)
+        return replace(state, later=[(each, live.entry(each.array.task(0))) for each in live.arrays.later()])
 
 
 def expected_starts(

@@ -11,6 +11,7 @@ from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.application.control.scheduler.scheduler import Scheduler
 from seaway.application.control.state import ControlState
 from seaway.application.control.tenancy import Names
+from seaway.application.views import ClusterState
 from seaway.domain.attempt import Attempt
 from seaway.domain.job import Job
 from seaway.domain.job_record import JobRecord
@@ -19,6 +20,7 @@ from seaway.domain.queues import Queue
 from seaway.scheduling.cycle.ahead import Ahead
 from seaway.scheduling.cycle.fork import Fork
 from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.plan import PlanState
 from seaway.scheduling.cycle.resize import Resizer
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.discipline import QueueDiscipline
@@ -129,6 +131,33 @@ class Copy:
     policies: Policies
 
 
+def plan_inputs(live: ControlState, names: Names) -> PlanState:
+    """Return the inputs of a plan by amounts, without jobs. The caller holds the lock.
+
+    Parameters
+    ----------
+    names
+        Queues, tenants and reservations.
+    """
+    cordoned = {each.cluster for each in live.fleet.cordons() if not each.node}
+    usable = [
+        each.cluster
+        for name, each in live.fleet.clusters.items()
+        if each.cluster and each.state is ClusterState.UP and name not in cordoned
+    ]
+    return PlanState(
+        live.clock.now_ns(),
+        live.waiting.discipline,
+        list(names.queues.values()),
+        list(names.tenants.values()),
+        usable,
+        advance={
+            each: live.advance.devices(each) if each.gpus else frozenset() for each in names.reservations.values()
+        },
+        typical_s=live.history.typical_s,
+    )
+
+
 def copy_of(
     live: ControlState,
     scheduler: Scheduler,
@@ -150,4 +179,5 @@ def copy_of(
     entries = Entries(live, lock, names or live.names, fork, refusals, bool(live.names.reservations))
     resizer = Resizer(fork, entries, policies.profile, policies.unready, rehearses=True)
     cycle = scheduler.cycle.fork(fork, policies)
-    return Copy(Ahead(fork, cycle, resizer, entries.of, live.history.typical_s), entries, policies)
+    plan = plan_inputs(live, names or live.names)
+    return Copy(Ahead(fork, cycle, resizer, entries.of, plan), entries, policies)
