@@ -54,7 +54,8 @@ from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Quota, Tenant
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.table import read_table
-from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline
 from seaway.testing.clocks import VirtualClock
 from seaway.testing.plugins import cluster, fleet, gpu, job, mig_gpu, node
 from tests.fakes.control_plane import SmallControlPlane

@@ -19,7 +19,8 @@ from seaway.scheduling.arrays import Int64
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.swf import Log, read_swf
 from seaway.simulation.table import read_table
-from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline
 
 T = TypeVar("T")
 

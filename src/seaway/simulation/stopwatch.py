@@ -34,9 +34,15 @@ class Stopwatch:
         Snapshot to decide on. The engine's state for the policy is created now, outside of the measurement.
     policy
         Policy to measure.
+
+    Attributes
+    ----------
+    policy
+        Its name.
     """
 
     def __init__(self, snapshot: Snapshot, policy: Profile | Policy) -> None:
+        self.policy = policy.name
         self._snapshot = snapshot
         self._policy = policy
         self._many_s = 0.0
@@ -50,14 +56,17 @@ class Stopwatch:
         overdue = () if may_wait else range(len(queue))
         begun = perf_counter()
         plan = decide(self._snapshot, queue, self._policy, overdue=overdue)
-        took_s = perf_counter() - begun
-        if len(queue) > 1:
+        self.note(perf_counter() - begun, len(queue), queue.replicas)
+        return plan
+
+    def note(self, took_s: float, jobs: int, replicas: int) -> None:
+        """Count a decision about some jobs with so many replicas in all."""
+        if jobs > 1:
             self._many_s += took_s
-            self._many += queue.replicas
+            self._many += replicas
         else:
             self._alone_s.append(took_s)
-            self._alone += queue.replicas
-        return plan
+            self._alone += replicas
 
     def speed(self) -> Speed:
         """Return the speed of decisions, from calls with several jobs if there were any."""

@@ -16,7 +16,8 @@ from seaway.domain.job import Job
 from seaway.domain.queues import Backfill, Order
 from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.queueing.backfill import NEVER_S, FreeOverTime
-from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 
 

@@ -23,7 +23,8 @@ from seaway.scheduling.policies.registry import make_policy
 from seaway.scheduling.queueing.tree import QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Outcome, Sharing
-from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline
 from seaway.simulation.waiting.shares import fair_amounts
 from seaway.testing.plugins import cluster, fleet, gpu, job, node
 from tests.unit.application.control.test_fair_shares import Entitlements, random_tree

@@ -34,7 +34,8 @@ from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import RESTART_COST_S, GpuWeights, Owner, QueueTree
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import COMPLETE_POLICIES, Outcome, could_place
-from seaway.simulation.timeline import Discipline, queue_tree, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline, queue_tree
 
 NS_PER_S = 1_000_000_000
 MS_PER_S = 1000

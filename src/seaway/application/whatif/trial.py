@@ -297,8 +297,8 @@ class Trial:
                     known[kind] = self._explain(entry, snapshot)
                     explained += 1
             why[entry.id] = known.get(kind, "")
-        for (job_id, _), winner in self.ahead.ended.items():
-            why[job_id] = Reason("displaced", winner=_named(winner))
+        for (job_id, _), ended in self.ahead.ended.items():
+            why[job_id] = Reason("displaced", winner=_named(ended.winner))
         for (job_id, _), gone in self.ahead.shrunk.items():
             first, *others = dict.fromkeys(_named(each) for each in gone.values())
             taker = Reason("and_more", what=first, count=len(others)) if others else first

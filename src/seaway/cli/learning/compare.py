@@ -14,7 +14,8 @@ from seaway.domain.job import Job
 from seaway.scheduling.policies.registry import PolicyOptions
 from seaway.simulation.outcome import Outcome
 from seaway.simulation.replay import replay as replay_jobs
-from seaway.simulation.timeline import Discipline, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
+from seaway.simulation.waiting.discipline import Discipline
 
 
 def compare(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from seaway.domain.job import Job
     from seaway.scheduling.policies.registry import PolicyOptions
     from seaway.simulation.outcome import Outcome
-    from seaway.simulation.timeline import Discipline
     from seaway.simulation.trace import Trace
+    from seaway.simulation.waiting.discipline import Discipline
 
 MAX_VALUES = 200_000
 """Maximum number of values in a document of queues."""
@@ -444,7 +444,7 @@ def read_files(
 
 def discipline_of(order: Order | None, backfill: Backfill | None, *, departures: bool) -> Discipline | None:
     """Return how jobs wait; None if they never end."""
-    from seaway.simulation.timeline import Discipline
+    from seaway.simulation.waiting.discipline import Discipline
 
     if departures:
         return Discipline(domain.Order(order or Order.PRIORITY), backfill or Backfill.GREEDY)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
+from seaway.domain.attempt import Attempt
 from seaway.domain.job_record import JobRecord
 from seaway.domain.job_state import JobState
 from seaway.scheduling.cycle.cycle import Cycle
@@ -25,6 +26,23 @@ MAX_PASSES = 4
 
 MAX_IDLE = 300
 """Maximum number of moments since the last start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Attempt that was displaced.
+
+    Attributes
+    ----------
+    winner
+        Job that takes its place.
+    ran_ns
+        Nanoseconds that it ran.
+    """
+
+    attempt: Attempt
+    winner: Entry
+    ran_ns: int
 
 
 @dataclass(slots=True)
@@ -46,7 +64,7 @@ class Ahead:
     starts_ns
         First start of each job by the wall clock.
     ended
-        Attempts that were displaced, with the job that displaced each.
+        Attempts that were displaced.
     shrunk
         Replicas that left, each with the job that takes its place, by attempt.
     """
@@ -59,7 +77,7 @@ class Ahead:
     arrivals: deque[JobRecord] = field(default_factory=deque)
     later: dict[str, deque[tuple[JobRecord, Entry]]] = field(default_factory=dict)
     starts_ns: dict[str, int] = field(default_factory=dict)
-    ended: dict[Key, Entry] = field(default_factory=dict)
+    ended: dict[Key, Ended] = field(default_factory=dict)
     shrunk: defaultdict[Key, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
     _fresh: list[Key] = field(default_factory=list)
     _leaving: list[Key] = field(default_factory=list)  # attempts that are leaving, or of which replicas are
@@ -136,7 +154,8 @@ class Ahead:
                     self.shrunk[victim.job_key].update(dict.fromkeys(victim.replicas, claim.entry))
         for claim in claims:
             for victim in claim.ends:
-                self.ended[victim.key] = claim.entry
+                attempt, now_ns = self.fork.attempts[victim.key], self.fork.clock.now_ns()
+                self.ended[victim.key] = Ended(attempt, claim.entry, now_ns - (attempt.running_ns or now_ns))
                 self.shrunk.pop(victim.key, None)
                 self.stop(victim.key)
 

@@ -124,6 +124,8 @@ class Cycle:
     ----------
     watch
         Called with each run of jobs before it is tried.
+    rehearses
+        Whether nothing that it decides is done, so that plugins keep nothing.
 
     Attributes
     ----------
@@ -131,11 +133,13 @@ class Cycle:
         Number of jobs that were tried since the start.
     """
 
-    def __init__(self, state: State, policies: Policies, watch: Watch = watch_nothing) -> None:
+    def __init__(
+        self, state: State, policies: Policies, watch: Watch = watch_nothing, *, rehearses: bool = False
+    ) -> None:
         self._state = state
         self._policies = policies
         self._watch = watch
-        self._rehearses = False
+        self._rehearses = rehearses
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
         self._refused = Refused(state, self.reservations)

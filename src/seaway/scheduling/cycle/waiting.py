@@ -487,16 +487,11 @@ class Waiting:
         hopeless_of = {queue: hopeless_in(queue) for queue, lanes in self._lanes.items() if lanes}
         for lane in self._all_lanes():
             hopeless = hopeless_of[lane.name[0]]
-            before, known = [*lane.untried], lane.aside
-            for kind in {each[2].kind for each in lane.untried}:
-                first = None if kind in known or kind in lane.limited else self._first(lane, kind)
-                if first:
-                    known[kind] = first
-            lane.aside, lane.untried = {}, []
-            lane.refused.clear()
+            before, found = [*lane.untried], self._take_all(lane)
             leading = lane.jobs.first(self._waits)
-            for kind, ranked in known.items():
+            for ranked in found:
                 entry = ranked[2]
+                kind = entry.kind
                 if hopeless is None or not hopeless(entry):
                     lane.untried.append(ranked)
                     continue
@@ -511,6 +506,15 @@ class Waiting:
                 self._touched.add(lane.name)
         for each in parted:
             self.part(each, in_time)
+
+    def _take_all(self, lane: _Lane) -> list[Ranked]:
+        """Take the first job of each kind of a lane, except those at a limit."""
+        aside, untried = lane.aside, {each[2].kind for each in lane.untried}
+        lane.aside, lane.untried = {}, []
+        lane.refused.clear()
+        found = [each if self._waits(each[2]) else self._first(lane, kind) for kind, each in aside.items()]
+        found += [self._first(lane, kind) for kind in untried if kind not in aside and kind not in lane.limited]
+        return [*filter(None, found)]
 
     def offer(self, entry: Entry) -> None:
         """Allow a try of a job's kind, if it is refused."""

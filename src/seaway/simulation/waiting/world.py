@@ -32,8 +32,8 @@ Key = tuple[int, int]
 class Start(Protocol):
     """Start of a job."""
 
-    def __call__(self, number: int, allows: Callable[[Plan], bool], narrowed: JobQueue | None = None) -> Plan | None:
-        """Start a job by its number, or `narrowed`, the job with tighter rules; return its plan, or None."""
+    def __call__(self, number: int, allows: Callable[[Plan], bool]) -> Plan | None:
+        """Start a job by its number; return its plan, or None."""
 
 
 @dataclass(slots=True)
@@ -50,8 +50,6 @@ class World:
         Numbers of the jobs that the policy deferred.
     needs
         Least amounts that each job holds, shape (J, 4), see `free`.
-    holds
-        The same with the present number of replicas of running jobs, shape (J, 4).
     lasts_s
         Duration of each job, seconds, shape (J,); `NEVER_S` without an end.
     """
@@ -63,7 +61,6 @@ class World:
     ends: list[tuple[int, int, Plan]]
     held: set[int]
     needs: Int64 = field(init=False)
-    holds: Int64 = field(init=False)
     lasts_s: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,9 +68,8 @@ class World:
         jobs, rows = self.queue.jobs, self.queue.rows[:, JOB_DEMAND]
         amounts = np.zeros((int(rows.max(initial=-1)) + 1, 4), np.int64)
         for row, number in zip(*np.unique(rows, return_index=True), strict=True):
-            amounts[row] = _needed_amounts(jobs[number].demand)
+            amounts[row] = needed_amounts(jobs[number].demand)
         self.needs = amounts[rows] * self.queue.rows[:, JOB_REPLICAS, None]
-        self.holds = self.needs.copy()
         ends = (NEVER_S if job.expected_duration_s is None else job.expected_duration_s for job in jobs)
         self.lasts_s = np.fromiter(ends, np.int64, len(jobs))
 
@@ -110,7 +106,8 @@ GPU_MILLI = 3
 """Index of the GPU cores, thousandths of a device, in amounts."""
 
 
-def _needed_amounts(demand: Demand) -> tuple[int, int, int, int]:
+def needed_amounts(demand: Demand) -> tuple[int, int, int, int]:
+    """Return the least amounts that a replica holds, see `World.free`."""
     request = demand.request.filled()
     gpu_memory_mib, gpu_milli = request.gpus * request.gpu_memory_mib, request.gpus * request.gpu_milli
     return request.cpu_milli, request.memory_mib, gpu_memory_mib, gpu_milli
