@@ -211,7 +211,6 @@ def test_the_work_of_a_past_elastic_job_is_that_of_its_replicas() -> None:
     assert job.lasts_s == pytest.approx(4 * ran_s, abs=30)
 
 
-@pytest.mark.xfail(strict=True, reason="replays count only what a job requests, until they run the scheduling cycle")
 def test_a_limit_of_a_model_holds_in_a_replay_for_jobs_of_any_model() -> None:
     """Of two jobs that may use any GPU of a fleet of A100s, the second one waits for a limit of one A100."""
     made = scene()

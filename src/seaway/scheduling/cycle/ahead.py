@@ -100,6 +100,10 @@ class Ahead:
                 self.start_all()
             elif not self.cycle.preemptor.searches:
                 break
+        self._resize()
+
+    def _resize(self) -> None:
+        """Let elastic jobs get more replicas if no waiting job fits, or fewer."""
         grows = self.fork.waiting.idle and not self.cycle.preemptor.awaited
         while resizes := self.resizer.next(grows=grows):
             for each in resizes:
@@ -182,7 +186,8 @@ class Ahead:
             before = len(self._fresh), len(self.fork.attempts), len(self.arrivals)
             self.decide()
             quiet = quiet + 1 if before == (len(self._fresh), len(self.fork.attempts), len(self.arrivals)) else 0
-            self._let_run()
+            if self._let_run():
+                self._resize()
             yield
             if (at_ns := self._next_ns()) is None:
                 break
@@ -243,13 +248,14 @@ class Ahead:
         ends_ns = [self._ends[0][0]] if self._ends else []
         return min([*ends_ns, *(at_ns for at_ns in times_ns if at_ns > now_ns)], default=None)
 
-    def _let_run(self) -> None:
-        """Let the jobs that have just started run."""
-        for key in self._fresh:
-            if key in self.fork.attempts:
-                self.fork.begin(key)
-                self._note_end(key)
+    def _let_run(self) -> bool:
+        """Let the jobs that have just started run; report whether there are any."""
+        began = [key for key in self._fresh if key in self.fork.attempts]
+        for key in began:
+            self.fork.begin(key)
+            self._note_end(key)
         self._fresh.clear()
+        return bool(began)
 
     def _pass_to(self, at_ns: int) -> None:
         """End what ends until a monotonic time."""

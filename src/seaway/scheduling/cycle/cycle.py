@@ -146,6 +146,7 @@ class Cycle:
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
         self.decided = 0
+        self._passes = False  # whether a pass over all jobs is not at its end
         self._offered = set[str]()  # jobs that were tried in this pass to get a reservation
         self._planned: Mapping[str, int | None] = {}
         self._longest = 1  # run that is worth a try, since the jobs behind one that does not fit are put back
@@ -167,8 +168,8 @@ class Cycle:
     def begin(self) -> None:
         """Begin a cycle: follow what has changed since the last one.
 
-        If the fleet changed, a pass over all jobs begins. One that is not at its end continues, and the next one begins
-        with the first job. Otherwise the last jobs would never be tried.
+        If the fleet changed, a pass over all jobs begins, also if some have just arrived. One that is not at its end
+        continues, and the next one begins with the first job. Otherwise the last jobs would never be tried.
         """
         state, waiting = self._state, self._state.waiting
         if not self.reservations.current():
@@ -177,7 +178,7 @@ class Cycle:
         self.reservations.review()
         self.preemptor.restore()
         self.preemptor.drop_changes()
-        if state.seen_version != state.fleet.version and waiting.idle:
+        if state.seen_version != state.fleet.version and (waiting.idle or not self._passes):
             state.seen_version = state.fleet.version
             self._begin_pass()
             self._model_shares.begin()
@@ -187,6 +188,7 @@ class Cycle:
 
     def _begin_pass(self) -> None:
         """Let all jobs be tried, except those that certainly do not fit."""
+        self._passes = True
         self.reservations.drop_heads()
         self._offered = {each.id for each in self.reservations.renew_heads()}
         self._state.waiting.try_all(self._hopeless_in, self._ends_in_time)
@@ -259,6 +261,7 @@ class Cycle:
             if not (run or offers) or self._state.clock.monotonic_ns() >= until_ns:
                 break
         if waiting.idle:
+            self._passes = False
             self._model_shares.end()
         return starts
 

@@ -434,6 +434,7 @@ class Reservations:
         reservation = self._made.pop(queue)
         self._amounts = self._joined = None
         self._infeasible.clear()  # jobs without a place beside it may have one now
+        self._heads = None
         self._release(reservation)
         if "/" in queue:
             self._state.tree.drop_claim(reservation.entry.id)

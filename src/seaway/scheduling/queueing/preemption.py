@@ -153,6 +153,13 @@ class Candidate:
         """Numbers of its replicas, or of the one that it is."""
         return frozenset(self.allocation.decisions[:, PLAN_REPLICA].tolist())
 
+    @property
+    def spare_amounts(self) -> Amounts:
+        """Amounts of the replicas by which it can shrink; none for a replica."""
+        if not self.spare or self.whole:
+            return NO_AMOUNTS
+        return {name: amount * self.spare // len(self.replicas) for name, amount in self.amounts.items()}
+
     def shrink(self, gone: Sequence[Candidate], left: Iterable[Candidate]) -> None:
         """Let replicas of an elastic job leave for good; `left` are the others by which it can shrink."""
         amounts, keys = dict(self.amounts), {each.key for each in gone}
@@ -456,7 +463,8 @@ class DisplacementRules:
 
         A guarantee protects a job in the kinds of resources that it names and covers. For other kinds, the job can be
         displaced if the waiting one lacks them there: GPUs, or what is guaranteed to its queue. No job displaces
-        another twice in this way, since both can need what is guaranteed to either.
+        another twice in this way, since both can need what is guaranteed to either. An elastic job ends only if the
+        guarantee does not cover it with its minimum of replicas. It would take its place back at once.
 
         So the smaller share of the two rises. Jobs that start rise it too, and nothing else does, so siblings cannot
         displace each other in turns. Displacements within a queue lower its share. Therefore, jobs of a lower priority
@@ -476,7 +484,12 @@ class DisplacementRules:
         if other.mine is other.theirs or not (by_priority or other.reclaim is not Reclaim.NEVER):
             return by_priority
         lower = partial(self._held_by_lower, other.node.key, victim.priority)
-        guaranteed = NO_KINDS.union(*[each.protected(victim.amounts, lower) for each in other.guaranteed])
+        spare = victim.spare_amounts  # after it has shrunk, the guarantee may protect the rest
+
+        def left_out() -> Amounts:
+            return total_of([lower(), spare]) if spare else lower()
+
+        guaranteed = NO_KINDS.union(*[each.protected(victim.amounts, left_out) for each in other.guaranteed])
         if by_priority and (not guaranteed or self._takes(victim, _BY_GPUS, guaranteed)):
             return True
         return other.reclaim is not Reclaim.NEVER and self._reclaims(victim, other, requested, guaranteed, lower)

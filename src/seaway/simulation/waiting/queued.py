@@ -40,8 +40,8 @@ S_PER_HOUR = 3600
 MAX_SAMPLES = 2000
 """Approximate number of moments at which shares are compared."""
 
-BEGIN_NS = 10**15
-"""Monotonic time at which a replay begins."""
+EPOCH_S = 10**9
+"""Wall-clock time of the first second of a trace. Attempts that run have a time above 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Course(Rehearsal):
     def assume(self, entry: Entry, attempt: Attempt, booking: Allocation) -> None:
         """Record the attempt of a job that starts."""
         super().assume(entry, attempt, booking)
-        self.starts_s[int(entry.id)] = self.clock.now_ns() // NS_PER_S
+        self.starts_s[int(entry.id)] = self.clock.now_ns() // NS_PER_S - EPOCH_S
         self.errors.wait(entry.lane, entry.kind.requested, -1)
 
 
@@ -113,7 +113,7 @@ class Queued:
         self._by_rules = profile.compiled(RULES_OF_FIT) is not None
         self._queues, self._pools = {each.name: each for each in queues}, discipline.pools
         first_s, last_s = (jobs[0].arrives_s, jobs[-1].arrives_s) if jobs else (0, 0)
-        times = SetClock(first_s * NS_PER_S, BEGIN_NS)
+        times = SetClock((EPOCH_S + first_s) * NS_PER_S, (EPOCH_S + first_s) * NS_PER_S)
         fleet = FleetCopy(snapshot, 0, {}, frozenset(each.name for each in snapshot.clusters))
         waiting = Waiting(FairShare(), tree)
         self._state = state = _Course(times, _Settings(), fleet, waiting, self._queues)
@@ -128,7 +128,7 @@ class Queued:
     def moments(self) -> Iterator[int]:
         """Let time pass until nothing more happens. Yield the time of each moment after its decisions, seconds."""
         for _ in self._ahead.moments():
-            now_s = self._state.clock.now_ns() // NS_PER_S
+            now_s = self._state.clock.now_ns() // NS_PER_S - EPOCH_S
             self._state.errors.record(now_s)
             yield now_s
 
@@ -222,5 +222,5 @@ def _record(number: int, job: Job) -> JobRecord:
         min_replicas=job.replicas if elastic else 0,
         max_replicas=job.max_replicas,
     )
-    arrives_ns = job.arrives_s * NS_PER_S
+    arrives_ns = (EPOCH_S + job.arrives_s) * NS_PER_S
     return JobRecord(f"{number:08}", spec, JobState.QUEUED, arrives_ns, arrives_ns, "")
