@@ -156,14 +156,14 @@ ARRIVALS = Queue(DEFAULT, order=Order.FIFO, backfill=Backfill.EASY, elastic=Elas
 """Queue of all jobs, first in, first out."""
 
 
-def run(fleet: Fleet, jobs: Sequence[Job], specs: Sequence[JobSpec], queue: Queue = ARRIVALS) -> Course:
+def run(fleet: Fleet, jobs: Sequence[Job], specs: Sequence[JobSpec], *queues: Queue) -> Course:
     """Run a control plane on a simulated cluster through all arrivals, resizes and ends."""
     clock = VirtualClock()
     clusters = SimulatedBackends(fleet, clock, Options(start_delay_s=0, waits=False))
     plane = SmallControlPlane(clusters, clock=clock, settings=ControlSettings(ttl_after_finished_s=0))
     plane.make = lambda _, mix: make_profile("bestfit", PolicyOptions(mix=mix))
     plane.restart()
-    plane.writer.commit([Change(put=[queue])])
+    plane.writer.commit([Change(put=list(queues or (ARRIVALS,)))])
     plane.settle()
     live, state = plane.controller.live, clusters.clusters()[0]._state  # noqa: SLF001  # for the time of the next end
     begins_s = clock.now_ns() / NS_PER_S - jobs[0].arrives_s

@@ -244,14 +244,6 @@ def may_displace_any(queue: QueueNode, requested: Amounts) -> bool:
     return rules.reclaim is Reclaim.GUARANTEE and any(each.entitled(requested) for each in queue.path)
 
 
-def may_ever_displace(queue: QueueNode) -> bool:
-    """Report whether jobs of a queue could displace others at some time."""
-    rules = queue.queue
-    if rules.preemption is not Preemption.NEVER or rules.reclaim is Reclaim.FAIR_SHARE:
-        return True
-    return rules.reclaim is Reclaim.GUARANTEE and any(each.guarantee for each in queue.path)
-
-
 def may_displace_now(queue: QueueNode) -> bool:
     """Report cheaply whether the rules of a queue could let any waiting job of it displace others now."""
     rules = queue.queue
