@@ -8,6 +8,7 @@ falls.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Set
 from copy import copy
@@ -29,6 +30,10 @@ SCAN_FACTOR = 8
 
 MAX_SKIPPED = 1024
 """Number of kinds that are skipped without a try before other threads can acquire the lock."""
+
+
+BEFORE_ALL: SortKey = (-math.inf,)
+"""Sort key that goes before all others."""
 
 
 MAX_AHEAD = 16
@@ -253,15 +258,16 @@ class Waiting:
     def is_behind(self, entry: Entry) -> bool:
         """Report whether a job, which may not be submitted yet, is behind another one in a queue without backfill."""
         lane = next(iter(self._in_order(entry.queue)), None) if self._strict(entry.queue) else None
-        first = lane.jobs.first(self._waits) if lane else None
+        first = self._leader(lane) if lane else None
         if first is None or first[2] is entry:
             return False
-        return entry.id in self or first[2].lane != entry.lane or first[0] < entry.order
+        ahead = first[2].lane != entry.lane or first[0] < entry.order or first[2].id in self.tree.claimants
+        return entry.id in self or ahead
 
     def leads(self, entry: Entry) -> bool:
         """Report whether no other job of a queue goes before a waiting job."""
         lane = next(iter(self._in_order(entry.queue)), None)
-        first = lane.jobs.first(self._waits) if lane else None
+        first = self._leader(lane) if lane else None
         return first is None or first[2] is entry
 
     def is_aside(self, entry: Entry) -> bool:
@@ -778,16 +784,25 @@ class Waiting:
 
         Without backfill, a job for which others have ended goes before all, also before these.
         """
-        wins = self.tree.has_claim if self._strict(queue) else lambda _: False
+        winners = self.tree.claimants if self._strict(queue) else ()
         keys = {
             lane.name: (
-                not wins(first[2].id),
+                first[2].id not in winners,
                 self._order.tenant_key(lane.name, FirstJob(first[0], first[2].kind.requested)),
             )
             for lane in self._lanes_of(queue)
-            if (first := lane.jobs.first(self._waits))
+            if (first := self._leader(lane))
         }
         return [self._lanes[queue][tenant] for _, tenant in sorted(keys, key=lambda name: keys[name])]
+
+    def _leader(self, lane: _Lane) -> Ranked | None:
+        """Return the first job of a lane: without backfill, one for which others have ended goes before all."""
+        if self.tree.claimants and self._strict(lane.name[0]):
+            found = (entry for job_id in self.tree.claimants if (entry := self._entries.get(job_id)))
+            winners = [(entry.order, 0, entry) for entry in found if entry.lane == lane.name]
+            if winners:
+                return min(winners)
+        return lane.jobs.first(self._waits)
 
     def _strict(self, queue: str) -> bool:
         return self.tree.node(queue).queue.backfill is Backfill.NONE
@@ -810,16 +825,19 @@ class Waiting:
 
     def _next(self, lane: _Lane) -> Entry | None:
         """Return the next job of a lane to try; without backfill, only its first job."""
-        heap = lane.untried
+        heap, only = lane.untried, self._leader(lane) if self._strict(lane.name[0]) else None
+        if only and (first := self._first(lane, only[2].kind)) and first[2] is only[2] and heap[:1] != [first]:
+            rest = [each for each in heap if each[2].kind is not only[2].kind]
+            if len(rest) < len(heap):  # of those that are untried, a winner is tried first
+                heap[:] = [(BEFORE_ALL, *first[1:]), *sorted(rest)]
         while heap:
             kind = heap[0][2].kind
             first = self._first(lane, kind)
             if first and not self._is_refused(lane, kind) and kind not in lane.limited:
-                if first is not heap[0]:
+                if first[2] is not heap[0][2]:
                     heapreplace(heap, first)
                     continue
-                ahead = lane.jobs.first(self._waits) if self._strict(lane.name[0]) else None
-                return None if ahead and ahead[2] is not first[2] else first[2]
+                return None if only and only[2] is not first[2] else first[2]
             heappop(heap)
             if first and kind not in lane.limited:
                 lane.aside[kind] = first
@@ -833,7 +851,7 @@ class Waiting:
             self._limited_at[hit.holder.key].add(lane.name)
             self._order.drop(lane.name)
         else:
-            self._set_limited(lane, heappop(lane.untried), hit)
+            self._set_limited(lane, _popped(lane), hit)
 
     def _set_limited(self, lane: _Lane, first: Ranked, hit: LimitHit) -> None:
         lane.limited[first[2].kind] = (first, hit)
@@ -843,7 +861,7 @@ class Waiting:
 
     def _pass_over(self, lane: _Lane) -> None:
         """Refuse the kind of the job that `_next` returned, in its lane."""
-        ranked = heappop(lane.untried)
+        ranked = _popped(lane)
         lane.aside[ranked[2].kind] = ranked
         lane.refused.add(ranked[2].kind)
         self._touched.add(lane.name)
@@ -869,6 +887,12 @@ class Waiting:
 
     def _waits(self, entry: Entry) -> bool:
         return self._entries.get(entry.id) is entry
+
+
+def _popped(lane: _Lane) -> Ranked:
+    """Remove the next job of a lane to try, and return it with its own place in the order."""
+    _, number, entry = heappop(lane.untried)
+    return entry.order, number, entry
 
 
 def _all_exhausted(products: Iterable[str], hits: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ depth of the tree and not the number of queues.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -929,9 +929,10 @@ class QueueTree:
         if key not in self._held:
             self._count_claimed(key, 1)
 
-    def has_claim(self, job: str) -> bool:
-        """Report whether room is reserved for a job."""
-        return job in self._claims
+    @property
+    def claimants(self) -> Collection[str]:
+        """IDs of the jobs for which room is reserved."""
+        return self._claims.keys()
 
     def drop_claim(self, job: str) -> Claim | None:
         """Release the room that is reserved for a job, and return the claim, if any."""

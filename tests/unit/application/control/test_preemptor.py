@@ -91,6 +91,16 @@ def test_a_winner_starts_before_the_job_that_it_displaced_although_that_has_the_
     assert (made.state(winner), made.state(victim)) == ("running", "queued")
 
 
+def test_a_winner_starts_before_the_job_that_it_displaced_although_that_came_first() -> None:
+    """Both are of one tenant, first in, first out. The victim does not fit beside the place of the winner."""
+    made = with_queues(gpus(3), replace(BY_PRIORITY, backfill=Backfill.NONE, order=Order.FIFO))
+    victim = made.submit(queue="x", gpus=2)
+    made.plane.run(10)
+    winner = made.submit(queue="x", gpus=3, priority=5)
+    made.plane.run(10)
+    assert (made.state(winner), made.state(victim)) == ("running", "queued")
+
+
 def test_equal_priorities_and_other_queues_do_not_displace() -> None:
     """Without a guarantee, a queue takes nothing from others; an equal priority takes nothing at all."""
     made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
