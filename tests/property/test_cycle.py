@@ -29,7 +29,7 @@ from seaway.domain.queues import Backfill, Order, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA, PLAN_SLICE_END, PLAN_SLICE_FIRST, SLICE_DEVICE
 from seaway.scheduling.cycle import plan as plans
-from seaway.scheduling.cycle.displace import Claim
+from seaway.scheduling.cycle.displace import Claim, Preemptor
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from tools import record_cycle
@@ -49,16 +49,21 @@ class _Ruled(Recorder):
         self.changed = set[int]()
         self.closed: list[tuple[str, int, int]] = []
         preemptor = self.plane.controller.scheduler.preemptor
-        settle = preemptor.settle
+        noted = self._noted
 
-        def noting(claims: Sequence[Claim], stored: Sequence[bool]) -> None:
-            self.claims.update((each.entry.id, each) for each in claims)
-            for claim, is_stored in zip(claims, stored, strict=True):
-                if is_stored:
-                    self._check_victims(claim)
-            settle(claims, stored)
+        class Noting(Preemptor):
+            def settle(self, claims: Sequence[Claim], stored: Sequence[bool]) -> None:
+                if self is preemptor:  # not a copy
+                    noted(claims, stored)
+                super().settle(claims, stored)
 
-        preemptor.settle = noting  # type: ignore[method-assign]
+        preemptor.__class__ = Noting
+
+    def _noted(self, claims: Sequence[Claim], stored: Sequence[bool]) -> None:
+        self.claims.update((each.entry.id, each) for each in claims)
+        for claim, is_stored in zip(claims, stored, strict=True):
+            if is_stored:
+                self._check_victims(claim)
 
     def run(self) -> Json:
         """Return the decisions after the checks that need all of them."""
@@ -165,7 +170,7 @@ class _Comparing(_Ruled):
 
     def _applied(self, event: Json) -> None:
         one = event["submit"][0] if len(event.get("submit", ())) == 1 else {"array": True}
-        if "array" in one or self.queues[one["queue"]].backfill is Backfill.CONSERVATIVE:  # see docs/limits.md
+        if "array" in one:
             return super()._applied(event)
         spec = self.plane.admission.with_template_traits(spec_of("work", one))
         found = self.dry_runs.dry_run(spec, event["user"])

@@ -294,10 +294,11 @@ class DryRuns:
                 fork.use_queues(list(names.queues.values()), list(names.tenants.values()))
         fork.waiting.put(entry)
         cycle.begin()
+        planned = ahead.use_plan()
         for _ in range(MAX_ROUNDS):
             if start := next((each for each in cycle.next() if each.entry.id == entry.id), None):
                 return _Rehearsal(fork.fleet.snapshot, start.attempt.placements)
-            if fork.waiting.idle:
+            if fork.waiting.idle and (planned or not (planned := ahead.use_plan())):
                 break
         behind = fork.waiting.is_behind(entry)
         preview = None if behind else cycle.preview(entry)

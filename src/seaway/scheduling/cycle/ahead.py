@@ -115,7 +115,7 @@ class Ahead:
     def start_all(self) -> None:
         """Start all jobs that fit, in passes until the last one has seen the fleet as it is."""
         fork = self.fork
-        is_planned = self._use_plan()
+        is_planned = self.use_plan()
         for _ in range(MAX_PASSES):
             self.cycle.begin()
             while True:
@@ -123,12 +123,12 @@ class Ahead:
                     fork.run(each.attempt)
                     self._fresh.append(each.entry.next_attempt)
                     self.starts_ns.setdefault(each.entry.id, fork.clock.now_ns())
-                if fork.waiting.idle and (is_planned or not (is_planned := self._use_plan())):
+                if fork.waiting.idle and (is_planned or not (is_planned := self.use_plan())):
                     break
             if fork.seen_version == fork.fleet.version:
                 break
 
-    def _use_plan(self) -> bool:
+    def use_plan(self) -> bool:
         """Plan the starts in queues with conservative backfill, if a job there was passed over; report that."""
         cycle, queues = self.cycle, self.plan.planned
         if not any(map(cycle.is_planned, queues)):

@@ -159,8 +159,11 @@ class PlanState:
 
     @property
     def follows(self) -> bool:
-        """False if too many jobs run or wait to follow each."""
-        return len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later) <= MAX_FOLLOWED
+        """False if too many jobs run or wait to follow each, or if some start when a plan says so."""
+        count, planned = len(self.attempts) + len(self.entries), frozenset(self.planned)
+        if count + sum(each.count for each, _ in self.later) > MAX_FOLLOWED:
+            return False
+        return all(each.queue not in planned for each in self.entries)
 
     @property
     def planned(self) -> Sequence[str]:
