@@ -308,3 +308,29 @@ def test_elastic_jobs_start_as_in_the_control_loop(seed: int) -> None:
     outcome = replay(jobs, len(parts), queue)
     assert course.resizes > 5
     assert starts_of(outcome) == pytest.approx(course.starts_s, abs=5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jobs_in_a_tree_start_as_in_the_control_loop(seed: int) -> None:
+    """Gangs in a tree, of any order and with reservations or none, have the starts of a control plane."""
+    random, arrives_s, jobs, specs = Random(seed), 100, list[Job](), list[JobSpec]()
+    backfills = Backfill.NONE, Backfill.GREEDY, Backfill.EASY  # plans of the loop are some tenths of a second old
+    queues = [
+        Queue("a", weight=2),
+        Queue("a1", parent="a", order=random.choice([*Order]), guarantee=random.choice([{}, {"gpus": 2000}])),
+        Queue("a2", parent="a"),
+        Queue("b", limit=random.choice([{}, {"gpus": 4000}])),
+    ]
+    queues = [replace(each, backfill=random.choice(backfills), reclaim=Reclaim.NEVER) for each in queues]
+    for at in range(24):
+        arrives_s += random.choice([0, 0, 7, 13, 40, 100])
+        wanted, lasts_s = random.choice([1, 1, 2, 3, 4]), random.choice([20, 50, 100, 333, 700])
+        where, priority = random.choice(["a1", "a2", "b"]), random.randrange(3)
+        fields = {"queue": where, "priority": priority, "arrives_s": arrives_s, "expected_duration_s": lasts_s}
+        one = job(f"job-{at}", gpus=1, replicas=wanted, gang=True, **fields)
+        jobs.append(one)
+        submitted = JobSpec(one.name, one.demand, wanted, gang=True, priority=priority, queue=where)
+        specs.append(replace(submitted, expected_duration_s=lasts_s))
+    parts = [node(gpu()) for _ in range(6)]
+    course = run(fleet(*parts), jobs, specs, *queues)
+    assert starts_of(replay(jobs, len(parts), *queues)) == pytest.approx(course.starts_s, abs=5)
