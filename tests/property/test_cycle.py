@@ -195,7 +195,7 @@ class _Comparing(_Ruled):
         if started:
             places = _places(started.placements)
         elif reserved and reserved.booking:
-            places = _booked(reserved.booking, controller.live.fleet.snapshot)
+            places = _reserved(reserved.booking, controller.live.fleet.snapshot)
         else:
             return ("waits",)
         if claim := self.claims.get(job_id):
@@ -211,7 +211,7 @@ def _places(placements: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401
     )
 
 
-def _booked(booking: Allocation, snapshot: Snapshot) -> list[tuple[Any, ...]]:
+def _reserved(booking: Allocation, snapshot: Snapshot) -> list[tuple[Any, ...]]:
     lines = booking.decisions[:, [PLAN_REPLICA, PLAN_NODE, PLAN_SLICE_FIRST, PLAN_SLICE_END]].tolist()
     return sorted(
         (

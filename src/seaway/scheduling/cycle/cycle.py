@@ -191,7 +191,7 @@ class Cycle:
         self._passes = True
         self.reservations.drop_heads()
         self._offered = {each.id for each in self.reservations.renew_heads()}
-        self._state.waiting.try_all(self._hopeless_in, self._ends_in_time)
+        self._state.waiting.try_all(self._rejects_in, self._ends_in_time)
 
     def due_ns(self) -> Iterator[int]:
         """Yield monotonic times at which jobs may be decided otherwise although nothing has ended by then."""
@@ -481,7 +481,7 @@ class Cycle:
             return False
         return self._lacks_room(entry, self._policies.profile(entry.queue))
 
-    def _hopeless_in(self, queue: str) -> Callable[[Entry], bool] | None:
+    def _rejects_in(self, queue: str) -> Callable[[Entry], bool] | None:
         """Return which jobs of a queue certainly do not fit in this pass, and need not be tried; None for none."""
         if not self._policies.by_rules(queue) or self._state.backfill_of(queue) is Backfill.CONSERVATIVE:
             return None

@@ -474,14 +474,14 @@ class Waiting:
 
     def try_all(
         self,
-        hopeless_in: Callable[[str], Callable[[Entry], bool] | None] = lambda _: None,
+        rejects_in: Callable[[str], Callable[[Entry], bool] | None] = lambda _: None,
         in_time: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
         """Allow a new try of every kind after a change of the fleet, except those that certainly do not fit.
 
         Parameters
         ----------
-        hopeless_in
+        rejects_in
             Returns which jobs of a queue certainly do not fit now, and need not be tried for any other purpose; None
             for none.
         in_time
@@ -490,15 +490,15 @@ class Waiting:
         self._refused.clear()
         self._exhausted.clear()
         parted = list[Entry]()
-        hopeless_of = {queue: hopeless_in(queue) for queue, lanes in self._lanes.items() if lanes}
+        rejects_of = {queue: rejects_in(queue) for queue, lanes in self._lanes.items() if lanes}
         for lane in self._all_lanes():
-            hopeless = hopeless_of[lane.name[0]]
+            rejects = rejects_of[lane.name[0]]
             before, found = [*lane.untried], self._take_all(lane)
             leading = lane.jobs.first(self._waits)
             for ranked in found:
                 entry = ranked[2]
                 kind = entry.kind
-                if hopeless is None or not hopeless(entry):
+                if rejects is None or not rejects(entry):
                     lane.untried.append(ranked)
                     continue
                 lane.aside[kind] = ranked
@@ -625,7 +625,7 @@ class Waiting:
         most: int,
         alike: Callable[[Entry], Hashable],
         infeasible: Callable[[Entry], bool] = lambda _: False,
-        asks: Callable[[Entry], bool] = lambda _: False,
+        may_ask: Callable[[Entry], bool] = lambda _: False,
         in_time: Callable[[Entry], bool] = lambda _: True,
         last: Callable[[Entry], bool] = lambda _: False,
     ) -> list[Entry]:
@@ -638,7 +638,7 @@ class Waiting:
 
         Parameters
         ----------
-        asks
+        may_ask
             Report whether a job that is not tried may displace others, see `blocked`.
         in_time
             Report whether a job may use reserved capacity, see `part`.
@@ -667,7 +667,7 @@ class Waiting:
                 if taken and not self.only(taken[0].lane):
                     break
                 names = [lane.name] if swept else self._order.lanes()  # all at once, since that is cheaper
-                skipped += max(1, self._skip(names, MAX_SKIPPED - skipped, infeasible, asks, in_time))
+                skipped += max(1, self._skip(names, MAX_SKIPPED - skipped, infeasible, may_ask, in_time))
                 swept = True
             else:
                 its_sort = alike(first) if most > 1 else None
@@ -700,7 +700,7 @@ class Waiting:
         names: Iterable[LaneName],
         most: int,
         infeasible: Callable[[Entry], bool],
-        asks: Callable[[Entry], bool],
+        may_ask: Callable[[Entry], bool],
         in_time: Callable[[Entry], bool],
     ) -> int:
         """Skip up to `most` jobs with room under all limits at the beginning of lanes; return their number."""
@@ -710,7 +710,7 @@ class Waiting:
             first = lane.jobs.first(self._waits) if lane else None
             entry = self._next(lane) if lane else None
             while lane and entry and skipped < most and not self.hit(entry) and infeasible(entry):
-                if (first and first[2] is entry) or asks(entry):
+                if (first and first[2] is entry) or may_ask(entry):
                     self.blocked[lane.name, entry.kind] = entry
                 self._pass_over(lane)
                 self.part(entry, in_time)
