@@ -507,20 +507,19 @@ class Waiting:
                     parted.append(entry)
                 if leading and leading[2] is entry:
                     self.blocked[lane.name, kind] = entry
-            lane.untried.sort()  # nearly sorted already, and a sorted list is a heap
             if lane.untried != before:
                 self._touched.add(lane.name)
         for each in parted:
             self.part(each, in_time)
 
     def _take_all(self, lane: _Lane) -> list[Ranked]:
-        """Take the first job of each kind of a lane, except those at a limit."""
+        """Take the first job of each kind of a lane, in order, except those at a limit."""
         aside, untried = lane.aside, {each[2].kind for each in lane.untried}
         lane.aside, lane.untried = {}, []
         lane.refused.clear()
         found = [each if self._waits(each[2]) else self._first(lane, kind) for kind, each in aside.items()]
         found += [self._first(lane, kind) for kind in untried if kind not in aside and kind not in lane.limited]
-        return [*filter(None, found)]
+        return sorted(filter(None, found))  # a sorted list is a heap
 
     def offer(self, entry: Entry) -> None:
         """Allow a try of a job's kind, if it is refused."""
