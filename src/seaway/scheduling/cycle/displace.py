@@ -697,7 +697,7 @@ class Preemptor:
             self._basis, self._holders = basis, _Holders()
             live.changed.update(live.attempts)
         holders = self._holders
-        for key in live.changed | holders.unplaced:
+        for key in sorted(live.changed | holders.unplaced):  # of equal victims, the order decides
             holders.drop(key)
             if key in live.attempts:
                 attempt = self._attempt(key)
