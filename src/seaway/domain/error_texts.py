@@ -411,7 +411,7 @@ ERRORS: Mapping[str, str] = {
     "data_place": "data has a place, and no negative size",
     "cluster_gang": "job {name!r}: replicas in one cluster are a gang",
     "ring_gang": "job {name!r}: a ring over clusters is a gang that may use several clusters",
-    "no_queues": "policy {name!r} decides all jobs at once, so a replay with it has no queues",
+    "no_queues": "policy {name!r} decides all jobs at once: replays with it have no queues, shares or elastic jobs",
     "replicas_too_few": "job {name!r}: replicas is {replicas:d}, but at least 1 is needed",
     "ends_before_begin": "job {name!r} ends before it begins",
     "is_not_use": "is {value!r}; use {names}",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.queues.elastic import run
 from seaway.domain.amounts import held_amounts
 from seaway.domain.cluster import Fleet
+from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, Job, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim, children_of
@@ -51,21 +52,15 @@ def stream(name: str, count: int, arrives_s: int = 0, lasts_s: int = 10, **field
 
 
 @given(logs, st.integers(4, 6), st.sampled_from(["fifo", "priority", "shortest"]))
-@pytest.mark.parametrize("backfill", ["none", "conservative"])
-def test_one_queue_without_limits_changes_no_start(
-    backfill: str, log: Sequence[Task], processors: int, order: str
-) -> None:
+def test_one_queue_without_limits_changes_no_start(log: Sequence[Task], processors: int, order: str) -> None:
     """The rules of queues and those for a single line of numbers agree to the second.
 
-    Conservative plans for a single line have no room for jobs of no length, so these are left out there. With EASY, a
-    line reserves amounts, and a queue places, as the control loop does.
+    Without reservations, that is: a line reserves amounts, and a queue places, as the control loop does.
     """
-    if backfill == "conservative":
-        log = [each._replace(lasts_s=max(1, each.lasts_s)) for each in log]
-    queue = Queue("default", order=Order(order), backfill=Backfill(backfill), reclaim=Reclaim.NEVER)
+    queue = Queue("default", order=Order(order), backfill=Backfill.NONE, reclaim=Reclaim.NEVER)
     outcome = replay(jobs_of(log), processors, queue)
     assert outcome.starts_s is not None
-    assert outcome.starts_s.tolist() == replayed(log, processors, order, backfill)
+    assert outcome.starts_s.tolist() == replayed(log, processors, order, "none")
 
 
 @given(st.integers(0, 3), st.integers(1, 1000), st.integers(0, 40_000), st.integers(1, 4))
@@ -334,3 +329,14 @@ def test_jobs_in_a_tree_start_as_in_the_control_loop(seed: int) -> None:
     parts = [node(gpu()) for _ in range(6)]
     course = run(fleet(*parts), jobs, specs, *queues)
     assert starts_of(replay(jobs, len(parts), *queues)) == pytest.approx(course.starts_s, abs=5)
+
+
+def test_a_policy_that_decides_all_jobs_at_once_has_no_queues() -> None:
+    """The error names the policy."""
+    with pytest.raises(RejectedError, match="'volcano-divided' decides all jobs at once"):
+        replay_with_departures(
+            fleet(node(gpu())),
+            stream("a", 2),
+            lambda: make_policy("volcano-divided"),
+            discipline=Discipline(queues=(Queue("default"),)),
+        )
