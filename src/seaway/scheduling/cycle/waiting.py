@@ -32,6 +32,10 @@ MAX_SKIPPED = 1024
 """Number of kinds that are skipped without a try before other threads can acquire the lock."""
 
 
+MAX_CHECKED = 8192
+"""Number of kinds that are checked when all are tried again."""
+
+
 BEFORE_ALL: SortKey = (-math.inf,)
 """Sort key that goes before all others."""
 
@@ -479,6 +483,8 @@ class Waiting:
     ) -> None:
         """Allow a new try of every kind after a change of the fleet, except those that certainly do not fit.
 
+        Of more than `MAX_CHECKED` kinds, the others are skipped in their turn, since a check of all would take long.
+
         Parameters
         ----------
         rejects_in
@@ -489,7 +495,7 @@ class Waiting:
         """
         self._refused.clear()
         self._exhausted.clear()
-        parted = list[Entry]()
+        parted, checked = list[Entry](), 0
         rejects_of = {queue: rejects_in(queue) for queue, lanes in self._lanes.items() if lanes}
         for lane in self._all_lanes():
             rejects = rejects_of[lane.name[0]]
@@ -498,7 +504,8 @@ class Waiting:
             for ranked in found:
                 entry = ranked[2]
                 kind = entry.kind
-                if rejects is None or not rejects(entry):
+                checked += 1
+                if rejects is None or checked > MAX_CHECKED or not rejects(entry):
                     lane.untried.append(ranked)
                     continue
                 lane.aside[kind] = ranked
