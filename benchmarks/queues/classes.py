@@ -23,8 +23,9 @@ from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.policies.registry import PolicyOptions, make_policy
 from seaway.scheduling.snapshot.snapshot import Snapshot
 from seaway.simulation.outcome import Curve, Float64, could_place
-from seaway.simulation.timeline import S_PER_HOUR, replay_with_departures
+from seaway.simulation.timeline import replay_with_departures
 from seaway.simulation.waiting.discipline import Discipline
+from seaway.simulation.waiting.queued import S_PER_HOUR
 
 LOAD = 1.1
 """GPUs that the jobs request in the window, as a share of those of the fleet."""

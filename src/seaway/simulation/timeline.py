@@ -42,8 +42,6 @@ from seaway.simulation.waiting.greedy import Greedy
 from seaway.simulation.waiting.queued import Queued
 from seaway.simulation.waiting.world import GPU_MILLI, Key, WaitingJobs, World, needed_amounts
 
-S_PER_HOUR = 3600
-
 
 def replay_with_departures(
     fleet: Fleet,

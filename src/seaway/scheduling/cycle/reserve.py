@@ -281,16 +281,21 @@ class Reservations:
 
     def most_free(self, *, by_all: bool) -> tuple[int, int, int]:
         """Return upper bounds of what jobs can get now, see `most_free`; `by_all` with all that is reserved."""
-        snapshot = self._state.fleet.snapshot
+        arrays = self._state.fleet.snapshot.arrays
         if not by_all or not self._made:
-            return most_free(snapshot.arrays)
+            return most_free(arrays)
+        with self.all_lifted():
+            return most_free(arrays)
+
+    @contextmanager
+    def all_lifted(self) -> Iterator[None]:
+        """Release all reservations, and restore them afterwards."""
         if self._joined is None:
             self._joined, _ = join(self.bookings())
-        everything = self._joined
+        everything, snapshot = self._joined, self._state.fleet.snapshot
         everything.copy().release(snapshot)
-        found = most_free(snapshot.arrays)
+        yield
         everything.restore(snapshot)
-        return found
 
     @contextmanager
     def seen_by(self, entry: Entry) -> Iterator[None]:
@@ -317,7 +322,7 @@ class Reservations:
         Until then, starts of jobs before it do not matter. All jobs are waiting meanwhile, none is being tried.
         """
         if self._heads is None:
-            heads = self._state.waiting.heads(self.may_reserve_more, self._may_lead).values()
+            heads = self._state.waiting.heads(self.may_reserve_more, self._may_lead)
             self._heads = {each.id: each for each in heads if self.may_reserve_more(each.queue)}
         return self._heads.values()
 

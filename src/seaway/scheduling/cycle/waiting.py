@@ -538,7 +538,7 @@ class Waiting:
             heappush(lane.untried, ranked)
             self._touched.add(lane.name)
 
-    def heads(self, of: Callable[[str], bool], competes: Callable[[Entry], bool]) -> dict[str, Entry]:
+    def heads(self, of: Callable[[str], bool], competes: Callable[[Entry], bool]) -> list[Entry]:
         """Return the first job in the order of each pool of some queues, without those at a limit.
 
         Parameters
@@ -548,13 +548,13 @@ class Waiting:
         competes
             Report whether a job counts.
         """
-        found: dict[str, Entry] = {}
+        found = list[Entry]()
         pools = {self.tree.node(queue).queue.pool for queue, lanes in self._lanes.items() if lanes and of(queue)}
         self._follow_all()
         for name in self._all_order.lanes():
             pool = self.tree.node(name[0]).queue.pool
             if pool in pools and (first := self._first_open(name, competes)):
-                found[pool] = first
+                found.append(first)
                 pools.remove(pool)
                 if not pools:
                     break

@@ -98,11 +98,9 @@ class LaneOrder:
     ----------
     tree
         The queues with the amounts that they hold.
-    follows
-        Whether the order follows changes of these amounts.
     """
 
-    def __init__(self, tree: QueueTree, discipline: QueueDiscipline, *, follows: bool = True) -> None:
+    def __init__(self, tree: QueueTree, discipline: QueueDiscipline) -> None:
         self.tree = tree
         self._discipline = discipline
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
@@ -110,7 +108,7 @@ class LaneOrder:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._firsts: dict[str, LaneName] = {}  # next lane below each queue
         self._version = (-1, -1)
-        self._changed = tree.watch() if follows else set()  # lanes whose keys may have changed
+        self._changed = tree.watch()  # lanes whose keys may have changed
 
     def fork(self, tree: QueueTree) -> LaneOrder:
         """Return the same order over a copy of the tree, which changes on its own."""

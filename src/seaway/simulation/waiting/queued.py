@@ -88,8 +88,8 @@ class Queued:
 
     Parameters
     ----------
-    fleet
-        Fleet without allocations.
+    snapshot
+        The fleet without allocations.
     jobs
         Jobs in the order of their arrival.
     profile
@@ -149,12 +149,8 @@ class Queued:
 
     def clusters(self) -> Int64:
         """Return the table of clusters without what is reserved, as in `FleetArrays`."""
-        snapshot, bookings = self._state.fleet.snapshot, self._cycle.reservations.bookings()
-        for each in bookings:
-            each.copy().release(snapshot)
-        clusters: Int64 = snapshot.arrays.clusters.copy()
-        for each in bookings:
-            each.restore(snapshot)
+        with self._cycle.reservations.all_lifted():
+            clusters: Int64 = self._state.fleet.snapshot.arrays.clusters.copy()
         return clusters
 
     def sharing(self) -> Sharing:

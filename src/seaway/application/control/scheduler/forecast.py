@@ -1,11 +1,7 @@
 """Expected order and starts of waiting jobs, planned from the live state on demand.
 
 With few jobs, the scheduling cycle runs on a copy of the state, and time passes there from the end of one job to the
-next. Otherwise the plan takes the jobs in the order of the queue discipline, as if each started at once. Each gets the
-earliest start that delays no job before it, and that all limits allow. It counts amounts, not nodes and devices, so a
-start is an estimate. A job that has been tried on the present fleet and does not fit starts at the earliest when a job
-or a reservation ends. A start behind a job without a known end is unknown. If durations are learned, a job of which
-nothing is known is planned with the median of the latest runs.
+next. Otherwise amounts are counted; see `seaway.scheduling.cycle.plan`.
 """
 
 from __future__ import annotations
