@@ -49,7 +49,7 @@ from seaway.domain.job import Job
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.network import Gateway, Link
 from seaway.domain.placement import Placement
-from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Preempts, Queue, Reclaim
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Quota, Tenant
 from seaway.scheduling.policies.registry import PolicyOptions
@@ -76,6 +76,16 @@ ELASTIC_LOAD = 1.25
 A100, V100, MIG = "NVIDIA A100-SXM4-80GB", "NVIDIA V100-SXM2-32GB", "mig"
 MEMORY_MIB = {A100: 81_920, V100: 32_768}
 
+KINDS = {
+    "order": Order,
+    "backfill": Backfill,
+    "preemption": Preemption,
+    "preempts": Preempts,
+    "reclaim": Reclaim,
+    "elastic": Elastic,
+}
+"""Types of the fields of queues that are not plain values."""
+
 
 # Decisions.
 
@@ -87,9 +97,9 @@ class Recorder:
         self.given = given
         self.clock = VirtualClock()
         self.clusters = SimulatedBackends(
-            _fleet(given["clusters"]), self.clock, Options(NO_FAULTS, START_S, waits=False)
+            _fleet(given["clusters"]), self.clock, Options(NO_FAULTS, given.get("start_s", START_S), waits=False)
         )
-        settings = ControlSettings(batch_size=given["batch_size"])
+        settings = ControlSettings(batch_size=given["batch_size"], **given.get("settings", {}))
         self.plane = SmallControlPlane(self.clusters, clock=self.clock, settings=settings)
         tenants = [Tenant(name, quotas={"default": Quota(**quota)}) for name, quota in given["tenants"].items()]
         self.queues = {each["name"]: _queue(each) for each in given["queues"]}
@@ -113,7 +123,7 @@ class Recorder:
                 self.rows.append([event["at_s"], "refused", number, outcome])
             if "asked" in event:
                 self.answers.append({"at_s": event["at_s"], **self._asked(event["asked"])})
-        self._advance_to(self.given["events"][-1]["at_s"] + LASTS_S)
+        self._advance_to(self.given["events"][-1]["at_s"] + self.given.get("lasts_s", LASTS_S))
         states = [self._state(job_id) for job_id in self.ids]
         return {"seed": self.given["seed"], "decisions": self.rows, "states": states, "answers": self.answers}
 
@@ -284,9 +294,12 @@ def _node(models: Sequence[str]) -> Any:  # noqa: ANN401  # a node
 
 
 def _queue(given: Json) -> Queue:
-    kinds = {"order": Order, "backfill": Backfill, "preemption": Preemption, "reclaim": Reclaim}
-    fields: Json = {key: kinds[key](value) if key in kinds else value for key, value in given.items()}
-    return Queue(**fields)
+    return Queue(**fields_of_queue(given))
+
+
+def fields_of_queue(given: Json) -> Json:
+    """Return fields of a queue from their values in a history."""
+    return {key: KINDS[key](value) if key in KINDS else value for key, value in given.items()}
 
 
 def spec_of(name: str, given: Json) -> JobSpec:

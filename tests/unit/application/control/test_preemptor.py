@@ -12,9 +12,8 @@ from seaway.application.whatif.dry_run import DryRuns
 from seaway.domain.amounts import Amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import UnavailableError
-from seaway.domain.job_spec import Checkpoint
 from seaway.domain.network import Link, NetworkNeed
-from seaway.domain.queues import Backfill, Order, Preemption, Preempts, Queue, Reclaim
+from seaway.domain.queues import Preemption, Preempts, Queue
 from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
@@ -79,37 +78,6 @@ def test_a_higher_priority_displaces_a_lower_one() -> None:
     assert made.job(victim).attempt == 2
 
 
-def test_a_winner_starts_before_the_job_that_it_displaced_although_that_has_the_turn() -> None:
-    """Without backfill only the first job is tried: the winner, not its victim, whose tenant holds less by then."""
-    made = with_queues(gpus(3), replace(BY_PRIORITY, backfill=Backfill.NONE))
-    made.plane.submit(*[spec(queue="x", tenant="b", priority=5) for _ in range(2)])
-    victim = made.submit(queue="x", tenant="a")
-    made.plane.run(10)
-    assert made.state(victim) == "running"
-    winner = made.submit(queue="x", tenant="b", priority=5)
-    made.plane.run(10)
-    assert (made.state(winner), made.state(victim)) == ("running", "queued")
-
-
-def test_a_winner_starts_before_the_job_that_it_displaced_although_that_came_first() -> None:
-    """Both are of one tenant, first in, first out. The victim does not fit beside the place of the winner."""
-    made = with_queues(gpus(3), replace(BY_PRIORITY, backfill=Backfill.NONE, order=Order.FIFO))
-    victim = made.submit(queue="x", gpus=2)
-    made.plane.run(10)
-    winner = made.submit(queue="x", gpus=3, priority=5)
-    made.plane.run(10)
-    assert (made.state(winner), made.state(victim)) == ("running", "queued")
-
-
-def test_equal_priorities_and_other_queues_do_not_displace() -> None:
-    """Without a guarantee, a queue takes nothing from others; an equal priority takes nothing at all."""
-    made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
-    low = made.submit(queue="x")
-    equal, other = made.submit(queue="x"), made.submit(queue="y", priority=9)
-    made.plane.run(60)
-    assert [made.state(each) for each in (low, equal, other)] == ["running", "queued", "queued"]
-
-
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])
 def test_equal_jobs_do_not_displace_each_other_after_the_clock_was_set(jump_s: int) -> None:
     """In a queue with ageing, a job that was submitted before the time of day changed runs to completion."""
@@ -132,25 +100,6 @@ def test_jobs_are_displaced_after_the_clock_was_set_back() -> None:
     assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 1
 
 
-@pytest.mark.parametrize("cpu_milli", [500, 1000, 2000])
-@pytest.mark.parametrize("tenant", ["a", "b"])
-@pytest.mark.parametrize("backfill", [Backfill.GREEDY, Backfill.EASY])
-def test_a_job_without_victims_does_not_keep_another_from_its_own(
-    tenant: str, cpu_milli: int, backfill: Backfill
-) -> None:
-    """A job of a higher priority displaces at once, though an earlier one that requests as much or less cannot.
-
-    The latter may have a reservation.
-    """
-    made = with_queues(gpus(1), replace(BY_PRIORITY, backfill=backfill))
-    running = made.submit(queue="x", priority=3)
-    made.plane.run(10)
-    low = made.submit(queue="x", priority=1, tenant="a")
-    high = made.submit(queue="x", priority=5, tenant=tenant, cpu_milli=cpu_milli)
-    made.plane.run(4)
-    assert [made.state(each) for each in (running, low, high)] == ["queued", "queued", "running"]
-
-
 def test_a_guarantee_is_taken_back() -> None:
     """A queue below its guarantee takes what others borrow, at most up to the guarantee."""
     made = with_queues(gpus(4), Queue("x", guarantee={"gpus": 2000}), Queue("y"))
@@ -165,53 +114,6 @@ def test_a_guarantee_is_taken_back() -> None:
     for job in borrowing:
         end_reason = made.plane.overview.reason(made.job(job)).end_reason
         assert end_reason.startswith("preempted by job") is (made.state(job) == "queued")
-
-
-def test_the_present_priority_of_a_running_job_counts() -> None:
-    """A job whose priority rose after an earlier search is not displaced by the next one."""
-    made = with_queues(gpus(2), BY_PRIORITY)
-    low, risen = made.plane.submit(*[spec(queue="x") for _ in range(2)])
-    made.plane.run(10)
-    made.submit(queue="x", priority=5, gpus=4)
-    made.plane.run(10)
-    made.plane.jobs.change(risen, replace(made.job(risen).spec, priority=9), "ada")
-    made.plane.run(10)
-    high = made.plane.submit(*[spec(queue="x", priority=5) for _ in range(2)])
-    made.plane.run(30)
-    assert (started(made, *high), made.state(low), made.state(risen)) == (1, "queued", "running")
-
-
-def test_a_gang_is_displaced_whole_and_only_if_it_helps() -> None:
-    """All replicas of a victim end, and no job ends for one that would still not fit."""
-    made = with_queues(gpus(4), replace(BY_PRIORITY, backfill=Backfill.GREEDY))
-    gang = made.submit(queue="x", gpus=1, replicas=3, gang=True)
-    single = made.submit(queue="x", priority=9)
-    made.plane.run(10)
-    huge = made.submit(queue="x", gpus=4, priority=5)
-    made.plane.run(30)
-    assert [made.state(each) for each in (gang, single, huge)] == ["running", "running", "queued"]
-    large = made.submit(queue="x", gpus=2, priority=5)
-    made.plane.run(30)
-    assert made.state(large) == "running"
-    assert made.state(gang) == "queued"
-    live = [each for each in made.plane.controller.live.attempts.values() if each.job_id == gang]
-    assert not live
-
-
-def test_jobs_that_must_not_be_displaced_stay() -> None:
-    """A job says so itself, or its queue does, or it has not run for the minimum time."""
-    protected = Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY, min_runtime_s=300)
-    made = with_queues(gpus(3), protected)
-    never = made.submit(queue="x", preemptible=False)
-    young = made.plane.submit(spec(queue="x"), spec(queue="x"))
-    made.plane.run(10)
-    high = made.submit(queue="x", priority=5)
-    made.plane.run(100)
-    assert made.state(high) == "queued"
-    made.plane.run(300)
-    assert made.state(high) == "running"
-    assert made.state(never) == "running"
-    assert started(made, *young) == 1
 
 
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])
@@ -248,52 +150,6 @@ def test_after_a_restart_a_job_is_protected_for_the_minimum_time_at_most() -> No
     assert [made.state(each) for each in (low, high)] == ["queued", "running"]
 
 
-def test_the_job_that_loses_least_is_displaced() -> None:
-    """One with a checkpoint loses nothing, and goes before one that has run for a shorter time."""
-    made = with_queues(gpus(2), BY_PRIORITY)
-    saves = made.submit(queue="x", checkpoint=Checkpoint("SIGUSR1", 60))
-    made.plane.run(100)
-    young = made.submit(queue="x")
-    made.plane.run(10)
-    high = made.submit(queue="x", priority=5)
-    made.plane.run(10)
-    assert [made.state(each) for each in (saves, young, high)] == ["queued", "running", "running"]
-
-
-def test_a_job_blocked_by_a_limit_displaces_under_that_limit() -> None:
-    """Where a limit of the queue binds, the victim is a job that counts under it, though the fleet has room."""
-    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1000}, preemption=Preemption.PREEMPT_LOWER_PRIORITY))
-    low = made.submit(queue="x")
-    made.plane.run(5)
-    high = made.submit(queue="x", priority=5)
-    made.plane.run(30)
-    assert [made.state(each) for each in (low, high)] == ["queued", "running"]
-
-
-@pytest.mark.parametrize("cpu_milli", [1000, 500])
-def test_a_job_displaces_under_a_limit_at_which_others_wait(cpu_milli: int) -> None:
-    """A later job of a higher priority does not wait behind one that has no victims, whatever both request."""
-    made = with_queues(gpus(4), replace(BY_PRIORITY, limit={"gpus": 1000}))
-    low = made.submit(queue="x")
-    made.plane.run(5)
-    waits = made.submit(queue="x", priority=-1)
-    made.plane.run(5)
-    high = made.submit(queue="x", priority=5, cpu_milli=cpu_milli)
-    made.plane.run(10)
-    assert [made.state(each) for each in (low, waits, high)] == ["queued", "queued", "running"]
-
-
-def test_several_jobs_displace_at_once() -> None:
-    """Equal jobs do not wait for each other's victims, and each victim ends for one job only."""
-    made = with_queues(gpus(6), BY_PRIORITY)
-    low = made.plane.submit(*[spec(queue="x") for _ in range(6)])
-    made.plane.run(10)
-    high = made.plane.submit(*[spec(queue="x", priority=5) for _ in range(4)])
-    made.plane.run(10)
-    assert (started(made, *high), started(made, *low)) == (4, 2)
-    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 4
-
-
 def test_a_restart_in_the_middle_displaces_no_further_job() -> None:
     """After a crash between the displacement and the placement, the winner gets the place of the same victims."""
     made = with_queues(gpus(3), BY_PRIORITY)
@@ -328,41 +184,6 @@ def test_nothing_is_displaced_before_all_clusters_have_reported() -> None:
     assert (made.where(winner), made.where(other), started(made, *old)) == ("alpha", "beta", 1)
 
 
-def test_another_job_does_not_take_the_place_of_the_victims() -> None:
-    """The place is reserved for the winner while its victims end, also against jobs of other queues."""
-    made = with_queues(gpus(1), BY_PRIORITY, Queue("y"))
-    made.submit(queue="x")
-    made.plane.run(5)
-    high = made.plane.submit(spec(queue="x", priority=5, gpus=1))[0]
-    made.plane.settle()
-    other = made.submit(queue="y")
-    made.plane.run(10)
-    assert [made.state(each) for each in (high, other)] == ["running", "queued"]
-
-
-def test_a_free_place_is_used_before_others_are_displaced() -> None:
-    """A job takes what is reserved for a waiting job that it could displace, and displaces no running one."""
-    made = with_queues(gpus(2), BY_PRIORITY)
-    low = made.submit(queue="x")
-    made.plane.run(10)
-    large = made.submit(queue="x", gpus=2)
-    high = made.submit(queue="x", tenant="b", priority=5)
-    made.plane.run(10)
-    assert [made.state(each) for each in (low, large, high)] == ["running", "queued", "running"]
-
-
-def test_a_place_that_another_queue_reserved_is_taken_back() -> None:
-    """A reservation of a queue that borrows does not hide a place from a queue within its guarantee."""
-    made = with_queues(gpus(2), Queue("x", guarantee={"gpus": 2000}), Queue("y"))
-    borrows = made.submit(queue="y")
-    made.plane.run(10)
-    large = made.submit(queue="y", gpus=2)
-    assert made.plane.controller.scheduler.reservations.of(large)
-    own = made.submit(queue="x", gpus=2)
-    made.plane.run(10)
-    assert [made.state(each) for each in (borrows, large, own)] == ["queued", "queued", "running"]
-
-
 @pytest.mark.parametrize("limit", [{}, {"gpus": 1000}])
 def test_the_place_of_a_winner_goes_to_a_higher_priority(limit: Amounts) -> None:
     """While its victim is ending, a winner yields to a job that would displace it, and no further job ends."""
@@ -395,19 +216,6 @@ def test_the_place_of_a_winner_goes_to_an_equal_job_that_is_first() -> None:
     made.plane.run(60)
     assert [made.state(each) for each in (early, winner)] == ["running", "queued"]
     assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
-
-
-def test_the_place_of_a_winner_stays_while_others_can_be_displaced() -> None:
-    """A higher priority displaces another job rather than taking the place of victims that are ending."""
-    made = with_queues(gpus(2), BY_PRIORITY)
-    low = made.plane.submit(*[spec(queue="x") for _ in range(2)])
-    made.plane.run(10)
-    made.cluster("alpha").disconnect(for_s=10)
-    winner = made.submit(queue="x", priority=1)
-    made.plane.run(2)
-    high = made.submit(queue="x", tenant="b", priority=5)
-    made.plane.run(30)
-    assert [made.state(each) for each in (*low, winner, high)] == ["queued", "queued", "running", "running"]
 
 
 ROOM = {"gpus": 1000}
@@ -446,21 +254,6 @@ def test_another_job_does_not_take_the_room_of_the_victims(limited: str, crash: 
     made.plane.jobs.cancel(high, "ada")
     made.plane.run(10)
     assert started(made, low, other) == 1
-
-
-def test_room_beside_that_of_the_winner_is_free() -> None:
-    """While the victim is still ending, a job starts that has room beside it, and beside the winner later."""
-    parts = fleet(cluster(node(gpu(), gpu()), name="alpha"), cluster(node(gpu()), name="beta"))
-    made = with_queues(parts, replace(BY_PRIORITY, limit={"gpus": 3000}))
-    low = made.submit(queue="x", gpus=2)
-    made.plane.run(10)
-    made.cluster("alpha").disconnect(for_s=10)
-    high = made.submit(queue="x", clusters={"alpha"}, priority=5)
-    other = made.submit(queue="x", tenant="b")
-    assert [made.plane.state(each).placed for each in (low, high, other)] == [False, False, True]
-    assert made.where(other) == "beta"
-    made.plane.run(30)
-    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "running"]
 
 
 def test_a_waiting_job_says_that_room_is_reserved() -> None:
@@ -523,71 +316,11 @@ def test_a_waiting_job_says_what_it_waits_for() -> None:
     assert reason.message.endswith(" at the latest; alpha/node-0 is reserved for it")
 
 
-def test_victims_that_take_their_time_stay_the_only_ones() -> None:
-    """While the victim of a guarantee is ending, further jobs of the queue displace no other job."""
-    made = with_queues(gpus(4), Queue("x", guarantee={"gpus": 1000}), Queue("y"))
-    made.plane.submit(*[spec(queue="y") for _ in range(4)])
-    made.plane.run(10)
-    made.cluster("alpha").disconnect(for_s=10)
-    first = made.submit(queue="x")
-    for at in range(4):
-        made.plane.submit(spec(queue="x", cpu_milli=100 + at))  # each asks for a place of its own
-        made.plane.run(6)
-    assert made.state(first) == "running"
-    assert made.plane.controller.scheduler.preemptor.displaced.total() == 1
-
-
-def test_guarantees_of_queues_go_before_those_of_their_parents() -> None:
-    """A queue does not displace for the guarantee that its sibling needs at the same time."""
-    made = with_queues(
-        gpus(4),
-        Queue("lab"),
-        Queue("x", parent="lab", guarantee={"gpus": 1000}),
-        Queue("y", parent="lab", guarantee={"gpus": 1000}),
-        Queue("z"),
-    )
-    made.plane.submit(*[spec(queue="z") for _ in range(4)])
-    made.plane.run(10)
-    jobs = {name: made.plane.submit(*[spec(queue=name) for _ in range(3)]) for name in "xy"}
-    made.plane.run(30)
-    assert {name: started(made, *each) for name, each in jobs.items()} == {"x": 1, "y": 1}
-    assert made.plane.controller.scheduler.preemptor.displaced == {("z", "reclaim"): 2}
-
-
-def test_fair_share_takes_until_shares_are_equal() -> None:
-    """With `FairShare`, queues without guarantees end with equal shares, and no job displaces further."""
-    queues = [Queue(name, reclaim=Reclaim.FAIR_SHARE) for name in "xy"]
-    made = with_queues(gpus(4), *queues)
-    first = made.plane.submit(*[spec(queue="x") for _ in range(4)])
-    made.plane.run(10)
-    second = made.plane.submit(*[spec(queue="y") for _ in range(4)])
-    made.plane.run(60)
-    assert (started(made, *first), started(made, *second)) == (2, 2)
-    before = sum(made.plane.controller.scheduler.preemptor.displaced.values())
-    made.plane.run(300)
-    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == before == 2
-
-
 def behind_a_link(*nodes: int) -> Scene:
     """Create a control plane with nodes of some GPUs in a cluster, which users reach with 1000 Mbit/s."""
     parts = [node(*[gpu() for _ in range(count)]) for count in nodes]
     link = Link("user", "door", 1_000_000, bandwidth_mbps=1000)
     return with_queues(fleet(cluster(*parts, name="alpha", gateway="door"), links=[link]), BY_PRIORITY)
-
-
-@pytest.mark.parametrize(("nodes", "mbps", "stay"), [((4,), 600, 1), ((2, 2), 600, 1), ((1, 1, 1), 800, 0)])
-def test_bandwidth_is_taken_back_as_devices_are(nodes: tuple[int, ...], mbps: int, stay: int) -> None:
-    """Where only bandwidth is missing, as few jobs as possible that hold it are displaced, on whatever nodes."""
-    made = behind_a_link(*nodes)
-    low = made.plane.submit(*[spec(queue="x", gateway="user", min_bandwidth_mbps=300) for _ in range(3)])
-    made.plane.run(10)
-    others = [made.submit(queue="x") for _ in range(sum(nodes) - 3)]
-    made.plane.run(10)
-    assert started(made, *low, *others) == sum(nodes)
-    high = made.submit(queue="x", priority=5, gateway="user", min_bandwidth_mbps=mbps)
-    made.plane.run(10)
-    assert (made.state(high), started(made, *low)) == ("running", stay)
-    assert made.plane.controller.scheduler.preemptor.displaced.total() == 3 - stay
 
 
 def test_bandwidth_is_reserved_for_the_winner_while_its_victims_end() -> None:
@@ -616,38 +349,6 @@ def test_a_gang_over_clusters_takes_bandwidth_between_them_back() -> None:
     high = made.submit(**wide, priority=5, between_replicas=NetworkNeed(min_bandwidth_mbps=500))
     made.plane.run(10)
     assert [made.state(each) for each in (low, small, high)] == ["queued", "running", "running"]
-
-
-def test_no_job_ends_for_one_whose_network_bounds_its_place_would_miss() -> None:
-    """The cheapest victim stays if its cluster is too far from the winner's gateway; another ends, or none."""
-    links = [Link("user", f"gw-{name}", ms * 1_000_000) for name, ms in (("alpha", 5), ("beta", 50))]
-    parts = [cluster(node(gpu()), name=name, gateway=f"gw-{name}") for name in ("alpha", "beta")]
-    made = with_queues(fleet(*parts, links=links), BY_PRIORITY)
-    near = made.submit(queue="x", clusters=frozenset({"alpha"}))
-    made.plane.run(100)
-    far = made.submit(queue="x", clusters=frozenset({"beta"}))
-    made.plane.run(10)
-    nowhere = made.submit(queue="x", priority=5, gateway="user", max_latency_ns=1_000_000)
-    made.plane.run(10)
-    assert [made.state(each) for each in (near, far, nowhere)] == ["running", "running", "queued"]
-    high = made.submit(queue="x", priority=6, gateway="user", max_latency_ns=10_000_000)
-    made.plane.run(10)
-    assert [made.state(each) for each in (near, far, high)] == ["queued", "running", "running"]
-
-
-@pytest.mark.parametrize(("older_s", "displaced"), [(25, {"long"}), (600, {"new1", "new2"})])
-def test_one_older_job_is_displaced_before_two_that_just_started(older_s: int, displaced: set[str]) -> None:
-    """Each victim and each of its GPUs costs a restart, so fewest end unless much more work is lost."""
-    made = with_queues(fleet(*[cluster(node(gpu(), gpu()), name=name) for name in ("alpha", "beta")]), BY_PRIORITY)
-    jobs = {"long": made.submit(queue="x", gpus=2)}
-    made.plane.run(older_s)
-    jobs |= {name: made.submit(queue="x") for name in ("new1", "new2")}
-    made.plane.run(5)
-    assert started(made, *jobs.values()) == 3
-    urgent = made.submit(queue="x", gpus=2, priority=50)
-    made.plane.run(10)
-    assert made.state(urgent) == "running"
-    assert {name for name, job in jobs.items() if made.state(job) == "queued"} == displaced
 
 
 def test_without_a_restart_cost_the_least_work_is_lost() -> None:
@@ -716,108 +417,3 @@ def test_a_guarantee_of_memory_protects_no_gpus() -> None:
     made.plane.run(120)
     assert (started(made, *own), started(made, *borrowing)) == (4, 4)
     assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 4
-
-
-def test_guarantees_of_different_resources_are_taken_back_each() -> None:
-    """A queue with guaranteed cores gets them from jobs whose GPUs are guaranteed, and the latter keep no cores."""
-    parts = fleet(cluster(node(*[gpu() for _ in range(4)], cpu_milli=40_000), name="alpha"))
-    made = with_queues(parts, Queue("a", guarantee={"gpus": 4000}), Queue("b", guarantee={"cpu": 20_000}))
-    large = made.plane.submit(*[spec(queue="a", cpu_milli=10_000) for _ in range(4)])
-    made.plane.run(10)
-    own = made.plane.submit(*[spec(queue="b", gpus=0, cpu_milli=10_000) for _ in range(3)])
-    made.plane.run(120)
-    assert (started(made, *large), started(made, *own)) == (2, 2)
-    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 2
-
-
-def full_cohort(backfill: Backfill, **own: object) -> tuple[Scene, list[str]]:
-    """Return a node of 9 GPUs under a limit of 9, all of which jobs of one of two queues with a guarantee of 3 hold."""
-    queue = Queue("ra", parent="r", guarantee={"gpus": 3000}, backfill=backfill)
-    made = with_queues(
-        gpus(9),
-        Queue("r", limit={"gpus": 9000}),
-        replace(queue, **own),  # type: ignore[arg-type]  # fields of a queue
-        Queue("rb", parent="r", guarantee={"gpus": 3000}),
-    )
-    filler = made.plane.submit(*[spec(queue="rb") for _ in range(9)])
-    made.plane.run(10)
-    assert started(made, *filler) == 9
-    return made, filler
-
-
-@pytest.mark.parametrize("backfill", list(Backfill))
-@pytest.mark.parametrize("between_s", [0, 1, 60])
-def test_each_job_that_a_guarantee_entitles_is_tried_under_a_full_limit(backfill: Backfill, between_s: int) -> None:
-    """A job beyond the guarantee keeps none behind it from its own; without backfill, until it is cancelled."""
-    made, filler = full_cohort(backfill)
-    big = made.submit(queue="ra", gpus=4)
-    made.plane.run(between_s)
-    one = made.submit(queue="ra")
-    made.plane.run(10)
-    strict = backfill is Backfill.NONE
-    assert [made.state(each) for each in (big, one)] == ["queued", "queued" if strict else "running"]
-    made.plane.jobs.cancel(big, "ada")
-    made.plane.run(10)
-    assert (made.state(one), started(made, *filler)) == ("running", 8)
-
-
-@pytest.mark.parametrize("backfill", list(Backfill))
-def test_each_job_that_its_priority_entitles_is_tried_under_a_full_limit(backfill: Backfill) -> None:
-    """The same is valid for preemption by priority, also of a later job of the same kind in submission order."""
-    rules = {"preemption": Preemption.PREEMPT_LOWER_PRIORITY, "guarantee": {}, "order": Order.FIFO}
-    made, filler = full_cohort(backfill, **rules)
-    low = made.submit(queue="ra", priority=-1)
-    made.plane.run(10)
-    high = made.submit(queue="ra", priority=5)
-    made.plane.run(10)
-    strict = backfill is Backfill.NONE
-    assert [made.state(each) for each in (low, high)] == ["queued", "queued" if strict else "running"]
-    made.plane.jobs.cancel(low, "ada")
-    made.plane.run(10)
-    assert (made.state(high), started(made, *filler)) == ("running", 8)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"reclaim": Reclaim.GUARANTEE}, {"preemption": Preemption.PREEMPT_LOWER_PRIORITY}, {"guarantee": {"gpus": 2000}}],
-)
-def test_changed_rules_apply_at_once_to_jobs_that_wait(changed: dict[str, object]) -> None:
-    """A job that waits under a full limit displaces as soon as its queue's rules allow it."""
-    never = {"reclaim": Reclaim.NEVER, "guarantee": {"gpus": 3000}}
-    if "guarantee" in changed:
-        never = {"reclaim": Reclaim.GUARANTEE, "guarantee": {}}
-    made, _ = full_cohort(Backfill.EASY, **never)
-    one = made.submit(queue="ra", priority=1)
-    made.plane.run(60)
-    assert made.state(one) == "queued"
-    queue = replace(made.plane.controller.live.queues["ra"], **changed)  # type: ignore[arg-type]  # fields of a queue
-    made.plane.writer.commit([Change(put=[queue])])
-    made.plane.run(4)
-    assert made.state(one) == "running"
-
-
-def test_a_job_asks_again_without_an_event_of_its_limit() -> None:
-    """A running job whose priority falls is displaced, though nothing else changes."""
-    made = with_queues(gpus(2), replace(BY_PRIORITY, limit={"gpus": 1000}))
-    running = made.submit(queue="x", priority=9)
-    made.plane.run(10)
-    waits = made.submit(queue="x", priority=5)
-    made.plane.run(30)
-    assert made.state(waits) == "queued"
-    made.plane.jobs.change(running, replace(made.job(running).spec, priority=0), "ada")
-    made.plane.run(15)
-    assert [made.state(each) for each in (running, waits)] == ["queued", "running"]
-
-
-def test_each_kind_of_job_that_is_known_not_to_fit_is_tried() -> None:
-    """Without a limit, a job whose request is known not to fit displaces, too, if another one is before it."""
-    made = with_queues(gpus(4), replace(BY_PRIORITY, backfill=Backfill.GREEDY), Queue("y", backfill=Backfill.GREEDY))
-    low = made.plane.submit(*[spec(queue="x") for _ in range(2)])
-    firm = made.plane.submit(*[spec(queue="x", priority=5, preemptible=False) for _ in range(2)])
-    made.plane.run(10)
-    assert started(made, *low, *firm) == 4
-    made.submit(queue="y")
-    big = made.submit(queue="x", gpus=3, priority=3)
-    mid = made.submit(queue="x", gpus=2, priority=2)
-    made.plane.run(15)
-    assert [made.state(each) for each in (big, mid)] == ["queued", "running"]
