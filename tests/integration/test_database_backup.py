@@ -17,7 +17,7 @@ from sqlalchemy import QueuePool, select
 
 from seaway.adapters import sqlalchemy as database
 from seaway.adapters.sqlalchemy.backup_file import BackupReader
-from seaway.adapters.sqlalchemy.backups import TABLES
+from seaway.adapters.sqlalchemy.backups import DROPPED, TABLES
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.application.changes import Change, Outcome
 from seaway.application.records import (
@@ -283,12 +283,24 @@ def test_an_older_backup_may_lack_columns_and_tables(url: str, tmp_path: Path) -
     assert database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file).rows["tokens"] == 0
 
 
-def test_an_older_backup_may_have_columns_that_were_dropped(url: str, tmp_path: Path) -> None:
+def test_a_backup_from_before_the_first_release_is_refused(url: str, tmp_path: Path) -> None:
+    """Such a file has the first format."""
+    file = tmp_path / "a.backup"
+    database.backup(url, file, NOW_NS)
+    file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).replace(b'"format":2', b'"format":1', 1)))
+    with pytest.raises(RejectedError, match="before the first release"):
+        database.restore(f"sqlite:///{tmp_path}/none.sqlite3", file)
+
+
+def test_an_older_backup_may_have_columns_that_were_dropped(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A backup's values for dropped columns are skipped, and everything else is restored."""
+    monkeypatch.setitem(DROPPED, "pending_commands", frozenset({"error", "tries"}))
     file = tmp_path / "a.backup"
     database.backup(url, file, NOW_NS)
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
-    start = next(at for at, line in enumerate(lines) if b'"table":"outgoing"' in line)
+    start = next(at for at, line in enumerate(lines) if b'"table":"pending_commands"' in line)
     head, row = orjson.loads(lines[start]), orjson.loads(lines[start + 1])
     head["columns"][2:2] = ["error", "tries"]
     row[2:2] = ["no answer", 7]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import copy
 from typing import Any
 
 import pytest
@@ -15,12 +14,10 @@ from sqlalchemy import Connection, Integer, MetaData, inspect
 from seaway.adapters.sqlalchemy import schema
 from seaway.adapters.sqlalchemy.engines import open_engines
 from tests.integration.migration_runs import Migrations, Moment, Run, migrations
+from tests.integration.table_definitions import definition
 from tests.missing import skip_or_fail
 from tests.servers.databases import Server, servers
 from tests.servers.missing import MissingError
-
-STARTS = [f"{at:04}" for at in range(int(schema.NEWEST) - 10, int(schema.NEWEST))]
-"""Versions before the newest migrations. Older ones do not change, and are killed on the way from an empty database."""
 
 pytestmark = pytest.mark.slow
 
@@ -50,19 +47,18 @@ def new_database(kind: str, tmp_path: Path, give_server: Callable[[str], Server]
         skip_or_fail(missing)
 
 
-def upgraded(url: str, version: str, versions: Path = schema.VERSIONS) -> str:
-    """Migrate a database to a version, and add two rows to each table but the lease."""
+def upgraded(url: str, version: str, versions: Path) -> str:
+    """Run made-up migrations up to a version, and add two rows to each table."""
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
     config.set_main_option("version_locations", str(versions))
     config.set_main_option("path_separator", "newline")
     engines = open_engines(url)
-    if version:
-        with engines.write.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, version)
-            schema.JOURNAL.drop(connection, checkfirst=True)
-            fill(connection)
+    with engines.write.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        schema.JOURNAL.drop(connection, checkfirst=True)
+        fill(connection)
     engines.dispose()
     return url
 
@@ -72,40 +68,29 @@ def fill(connection: Connection) -> None:
     tables = MetaData()
     tables.reflect(connection)
     for table in tables.sorted_tables:
-        if table.name in {"alembic_version", "lease"}:
+        if table.name == schema.VERSION.name:
             continue
         for row in (1, 2):
             values = {
                 column.name: at * 10 + row if isinstance(column.type, Integer) else "@" * row + column.name
                 for at, column in enumerate(table.columns)
             }
-            if table.name == "shadows" and row == 1:
-                values["shadow"] = "fgd"
             connection.execute(table.insert().values(values))
 
 
 def content(url: str) -> dict[str, tuple[Any, list[Any]]]:
-    """Return the tables of a database: definitions and rows."""
+    """Return the tables of a database: definitions, which create those of MariaDB, and rows."""
     engines = open_engines(url)
     found: dict[str, tuple[Any, list[Any]]] = {}
     with engines.read.connect() as connection:
         look = inspect(connection)
         for name in sorted(look.get_table_names()):
             rows = sorted(tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {name}"))
-            found[name] = (definition(connection, name), rows)
+            mysql = connection.dialect.name == "mysql"
+            created = connection.exec_driver_sql(f"SHOW CREATE TABLE {name}").one()[1] if mysql else ""
+            found[name] = (created or definition(connection, name), rows)
     engines.dispose()
     return found
-
-
-def definition(connection: Connection, name: str) -> Any:  # noqa: ANN401  # depends on the kind of database
-    """Return the columns, keys and indexes of a table."""
-    if connection.dialect.name == "mysql":
-        return connection.exec_driver_sql(f"SHOW CREATE TABLE {name}").one()[1]
-    if connection.dialect.name == "sqlite":
-        return connection.exec_driver_sql(f"SELECT sql FROM sqlite_master WHERE tbl_name = '{name}' ORDER BY sql").all()
-    look = inspect(connection)
-    keys = (look.get_pk_constraint(name), look.get_unique_constraints(name), sorted(look.get_indexes(name), key=str))
-    return [{**each, "type": str(each["type"])} for each in look.get_columns(name)], keys
 
 
 def copied(url: str, tables: dict[str, tuple[Any, list[Any]]]) -> str:
@@ -121,100 +106,86 @@ def copied(url: str, tables: dict[str, tuple[Any, list[Any]]]) -> str:
     return url
 
 
-def version(url: str) -> str:
-    """Return the schema version."""
-    engines = open_engines(url)
-    with engines.read.connect() as connection:
-        found = schema.revision(connection)
-    engines.dispose()
-    return found
-
-
-def position(url: str) -> tuple[str, Any]:
-    """Return the schema version, and the number of executed statements of the next migration."""
-    engines = open_engines(url)
-    with engines.read.connect() as connection:
-        there = inspect(connection).has_table(schema.JOURNAL.name)
-        executed = connection.execute(schema.JOURNAL.select()).scalar() if there else None
-        found = schema.revision(connection), executed
-    engines.dispose()
-    return found
-
-
-@pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("kind", ["mariadb"])
-def test_a_killed_migration_continues(
-    new_database: Callable[[], str], forks: Migrations, tmp_path: Path, start: str
-) -> None:
-    """After a kill at any statement of a migration, whose answer is not read, the next start completes it.
-
-    Tables and rows are those of a migration without a kill. Later migrations have their own runs.
-    """
-    following = f"{int(start) + 1:04}"
-    for each in schema.VERSIONS.glob("v*.py"):
-        if each.name[1:5] <= following:
-            copy(each, tmp_path)
-    only: dict[str, Any] = {"versions": str(tmp_path), "newest": following}
-    whole = upgraded(new_database(), start)
-    before = content(whole)
-    forks.run(Run(whole, **only))
-    expected = content(whole)
-    at, killed = 0, True
-    while killed:
-        at += 1
-        url = copied(new_database(), before)
-        killed = forks.run(Run(url, at, Moment.SENT, **only))
-        forks.run(Run(url, **only))
-        assert content(url) == expected, f"killed at statement {at}"
-    assert at > 1
-
-
 @pytest.mark.parametrize("moment", [Moment.SENT, Moment.ANSWERED])
 @pytest.mark.parametrize("kind", ["mariadb"])
-def test_a_migration_that_is_killed_again_and_again_ends(
+def test_a_first_start_that_is_killed_again_and_again_ends(
     new_database: Callable[[], str], forks: Migrations, moment: Moment
 ) -> None:
-    """An empty database gets the same tables if every start is killed one statement later.
+    """An empty database gets all tables, indexes and rows if every start is killed at its third statement.
 
-    Changes of rows are not stored before the next change of a table. Without progress, the next start is killed
-    later.
+    In the end, two servers that start together find nothing to do.
     """
     whole, url = new_database(), new_database()
-    forks.run(Run(whole))
-    kills, at, before = 0, 2, position(url)
-    while forks.run(Run(url, at, moment)):
-        kills, after = kills + 1, position(url)
-        at, before = (at + 1 if after == before else 2), after
-    assert kills > 30
+    forks.run(Run(whole, processes=2))
+    kills = 0
+    while forks.run(Run(url, 3, moment)):
+        kills += 1
+    assert kills > 20
+    forks.run(Run(url, processes=2))
     assert content(url) == content(whole)
 
 
-@pytest.mark.parametrize("start", ["", "0003"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_killed_migration_leaves_the_old_or_the_new_version(
-    new_database: Callable[[], str], forks: Migrations, start: str
-) -> None:
-    """SQLite and PostgreSQL undo a migration whose process is killed, at any statement and before the commit.
+def test_a_killed_first_start_leaves_an_empty_database(new_database: Callable[[], str], forks: Migrations) -> None:
+    """SQLite and PostgreSQL undo the creation of tables, at any statement and before the commit.
 
     Every ninth statement is tried: the transaction is the same for all.
     """
-    whole = upgraded(new_database(), start)
+    killed_at_any_statement(new_database, forks, 9)
+
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision = "0002", "0001"
+
+def upgrade():
+    op.execute("UPDATE counts SET n = n + 1")
+    op.drop_index("ix_n", "counts")
+    op.rename_table("other", "others")
+    op.add_column("counts", sa.Column("text", sa.String(9), server_default="a"))
+    op.execute("DELETE FROM others WHERE n > 25")
+    op.drop_table("gone")
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_killed_migration_leaves_the_old_or_the_new_version(
+    new_database: Callable[[], str], forks: Migrations, tmp_path: Path
+) -> None:
+    """SQLite and PostgreSQL undo a migration whose process is killed, at any statement and before the commit."""
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    (versions / "v1.py").write_text(FIRST)
+    (versions / "v2.py").write_text(LATER)
+    older = lambda: upgraded(new_database(), "0001", versions)  # noqa: E731
+    killed_at_any_statement(older, forks, 1, versions=str(versions), newest="0002")
+
+
+def killed_at_any_statement(
+    new_database: Callable[[], str],
+    forks: Migrations,
+    step: int,
+    **rest: Any,  # noqa: ANN401  # fields of a run
+) -> None:
+    """Kill starts at every statement in steps; check that each leaves the old or the new version, and the next ends."""
+    whole = new_database()
     old = content(whole)
-    forks.run(Run(whole))
+    forks.run(Run(whole, **rest))
     expected = content(whole)
-    at, killed = -8, True
+    at, killed = 1 - step, True
     while killed:
-        at += 9
-        url = upgraded(new_database(), start)
-        killed = forks.run(Run(url, at))
+        at += step
+        url = new_database()
+        killed = forks.run(Run(url, at, **rest))
         assert content(url) == (old if killed else expected), f"killed at statement {at}"
-        forks.run(Run(url, processes=2))
+        forks.run(Run(url, processes=2, **rest))
         assert content(url) == expected, f"killed at statement {at}"
-    assert at > 20
-    url = upgraded(new_database(), start)
-    assert forks.run(Run(url, moment=Moment.COMMIT))
+    assert at > 5
+    url = new_database()
+    assert forks.run(Run(url, moment=Moment.COMMIT, **rest))
     assert content(url) == old
-    forks.run(Run(url))
+    forks.run(Run(url, **rest))
     assert content(url) == expected
 
 

@@ -7,37 +7,43 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from shutil import copy
 
 import pytest
-from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, event, inspect
 
 from seaway.adapters import sqlalchemy as database
-from seaway.adapters.sqlalchemy import codec, maintenance, schema
+from seaway.adapters.sqlalchemy import backups, codec, maintenance, schema
 from seaway.adapters.sqlalchemy import statements as job_queries
 from seaway.adapters.sqlalchemy.backups import back_up_before
 from seaway.adapters.sqlalchemy.engines import open_engines
 from seaway.adapters.sqlalchemy.tables import METADATA
 from seaway.application.changes import Change, Record
 from seaway.application.ports.store import USAGE_STEPS_S, JobFilter, JobSort, Retention
-from seaway.application.records import IdempotencyKey, LinkSample, PendingCommand, Verb
+from seaway.application.records import IdempotencyKey, PendingCommand, Verb
 from seaway.domain import job_spec as ids
 from seaway.domain.errors import RejectedError
 from seaway.domain.job import Demand, ResourceRequest
 from seaway.domain.job_spec import JobSpec
 from seaway.domain.job_state import JobState
-from seaway.domain.queues import Queue
-from seaway.domain.tenancy import Tenant
 from tests.fakes import records as make
+from tests.integration.table_definitions import definition
 from tests.missing import skip_or_fail
 from tests.servers.databases import SERVERS, Server, servers
 from tests.servers.missing import MissingError
+
+RECORDED = Path(__file__).parents[1] / "data" / "schema"
+"""Tables of the first version, by kind of database. They do not change; later versions have migrations."""
+
+VERSIONED = (
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc "
+    "PRIMARY KEY (version_num))",
+    "INSERT INTO alembic_version VALUES ('0001')",
+)
 
 KINDS = ["sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SERVERS)]
 
@@ -50,14 +56,21 @@ def give_server() -> Iterator[Callable[[str], Server]]:
 
 
 @pytest.fixture
-def url(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> str:
-    """Return the URL of an empty database."""
+def new_database(kind: str, tmp_path: Path, give_server: Callable[[str], Server]) -> Callable[[], str]:
+    """Return a function that creates empty databases."""
     if kind == "sqlite":
-        return f"sqlite:///{tmp_path}/store.sqlite3"
+        names = iter(range(9))
+        return lambda: f"sqlite:///{tmp_path}/store{next(names)}.sqlite3"
     try:
-        return give_server(kind).new_database()
+        return give_server(kind).new_database
     except MissingError as missing:
         skip_or_fail(missing)
+
+
+@pytest.fixture
+def url(new_database: Callable[[], str]) -> str:
+    """Return the URL of an empty database."""
+    return new_database()
 
 
 def migrations() -> Config:
@@ -67,84 +80,113 @@ def migrations() -> Config:
     return config
 
 
-def upgrade_to(state: str, url: str, *statements: str) -> None:
-    """Bring a database to an older state, and execute statements in it."""
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.mysql import LONGTEXT
+revision, down_revision = "0002", "0001"
+
+def short(length):
+    return sa.String(length).with_variant(sa.String(length, collation="C"), "postgresql")
+
+def upgrade():
+    op.add_column("audit", sa.Column("changes", sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"), nullable=True))
+    op.create_table(
+        "firing_alerts",
+        sa.Column("name", short(63), nullable=False),
+        sa.Column("of", short(600), nullable=False),
+        sa.Column("since_ns", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("name", "of"),
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+        mysql_collate="utf8mb4_bin",
+    )
+"""
+
+
+@pytest.fixture
+def older(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the URL of a database without a table and a column, which a made-up second migration adds."""
+    store = database.open_store(url)
+    store.lead("me")
+    store.commit([Change(insert=[make.audit_entry(changes=()), COMMAND])])
+    store.close()
+    execute(url, "DROP TABLE firing_alerts", "ALTER TABLE audit DROP COLUMN changes")
+    versions = tmp_path / "versions"
+    versions.mkdir()
+    copy(schema.VERSIONS / "v0001_first.py", versions)
+    (versions / "v0002_later.py").write_text(LATER)
+    monkeypatch.setattr(schema, "VERSIONS", versions)
+    for module in (schema, backups):
+        monkeypatch.setattr(module, "NEWEST", "0002")
+    return url
+
+
+COMMAND = PendingCommand(ids.encode(1), 2, "c1", Verb.DELETE, 3)
+
+
+def execute(url: str, *statements: str) -> None:
+    """Execute statements in a database."""
     engines = open_engines(url)
     with engines.write.begin() as connection:
-        config = migrations()
-        config.attributes["connection"] = connection
-        command.upgrade(config, state)
         for statement in statements:
             connection.exec_driver_sql(statement)
     engines.dispose()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_migrations_make_the_tables_that_the_code_knows(url: str) -> None:
-    """After all migrations the database has the tables of `tables.py`, and nothing else."""
-    assert database.current(url) == ""
-    assert database.migrate(url) == ""
-    assert database.migrate(url) == database.current(url) == schema.NEWEST
+def definitions(url: str) -> dict[str, list[str]]:
+    """Return the definitions of all tables of a database."""
     engines = open_engines(url)
     with engines.read.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, METADATA) == []
+        found = {name: definition(connection, name) for name in inspect(connection).get_table_names()}
     engines.dispose()
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_migrations_keep_what_is_stored(url: str) -> None:
-    """Commands that are pending before a migration are pending after it."""
-    upgrade_to("0001", url, "INSERT INTO outgoing VALUES (1, 2, 'c1', 'delete', 3, 4, 'no answer')")
-    assert database.migrate(url) == "0001"
-    store = database.open_store(url)
-    assert list(store.pending_commands()) == [PendingCommand(ids.encode(1), 2, "c1", Verb.DELETE, 3)]
+def test_migrations_make_the_tables_that_the_code_knows(kind: str, new_database: Callable[[], str]) -> None:
+    """The first tables, as recorded, are after all migrations those of a new database, and of `tables.py`."""
+    new, first = new_database(), new_database()
+    assert database.current(new) == ""
+    assert database.migrate(new) == ""
+    assert database.migrate(new) == database.current(new) == schema.NEWEST
+    assert {*definitions(new)} == {*METADATA.tables, schema.VERSION.name}
+    statements = (RECORDED / f"{kind}.sql").read_text().removesuffix(";\n").split(";\n")
+    execute(first, *statements, *VERSIONED)
+    assert database.migrate(first) == "0001"
+    assert definitions(first) == definitions(new)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_migrations_keep_what_is_stored(older: str, new_database: Callable[[], str]) -> None:
+    """Rows from before a migration are there after it, and the tables are those of a new database."""
+    assert database.migrate(older) == "0001"
+    store = database.open_store(older)
+    assert list(store.pending_commands()) == [COMMAND]
+    assert [each.changes for each in store.audit(0, 9)] == [()]
+    assert store.firing_alerts() == []
     store.close()
+    new = new_database()
+    database.migrate(new)
+    assert definitions(older) == definitions(new)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_older_tables_have_a_backup_before_their_migration(url: str, tmp_path: Path) -> None:
+def test_older_tables_have_a_backup_before_their_migration(
+    older: str, new_database: Callable[[], str], tmp_path: Path
+) -> None:
     """The backup has what the older tables have, it can be restored, and newest or missing tables need none."""
-    assert back_up_before(url, tmp_path, 10**9) is None
+    new, other = new_database(), f"sqlite:///{tmp_path}/other.sqlite3"
+    assert back_up_before(new, tmp_path, 10**9) is None
     with pytest.raises(RejectedError, match="has no tables"):
-        database.backup(url, tmp_path / "none.backup", 1)
-    upgrade_to("0009", url, "INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)")
-    file = back_up_before(url, tmp_path / "backups", 10**9)
-    assert file == tmp_path / "backups" / f"before-{schema.NEWEST}-from-0009-1.backup"
-    database.migrate(url)
-    assert back_up_before(url, tmp_path, 10**9) is None
-    database.restore(f"sqlite:///{tmp_path}/other.sqlite3", file)
-    store = database.open_store(f"sqlite:///{tmp_path}/other.sqlite3")
-    assert [each for each in store.queues() if each.name == "q"] == [Queue("q", policy="fgd", description="old")]
-    store.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_was_measured_of_links_is_stored_by_migrations(url: str) -> None:
-    """Samples from before silent links and paths are there after the migration, and silent links can be stored."""
-    upgrade_to("0003", url, "INSERT INTO link_samples VALUES (1, 'a', 'b', 2, 3, 4, 5, 6)")
-    database.migrate(url)
-    store = database.open_store(url)
-    store.lead("me")
-    unreachable = LinkSample(2, "a", "b", None, 0, 10**6, 0, 0, "direct")
-    store.commit([Change(insert=[unreachable])])
-    assert store.link_samples("a", "b", 0, 10) == [LinkSample(1, "a", "b", 2, 3, 4, 5, 6), unreachable]
-    store.close()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_queues_and_tenants_of_earlier_versions_have_default_values(url: str) -> None:
-    """A queue from before the tree of queues and a tenant from before quotas have the defaults of new ones."""
-    upgrade_to(
-        "0009",
-        url,
-        "INSERT INTO queues VALUES ('q', '', 'default', 'fgd', '', 1, 'old', NULL, NULL)",
-        "INSERT INTO tenants VALUES ('t', 'old')",
-    )
-    database.migrate(url)
-    store = database.open_store(url)
-    assert store.queues() == [Queue("q", policy="fgd", description="old")]
-    assert store.tenants() == [Tenant("t", "old")]
+        database.backup(new, tmp_path / "none.backup", 1)
+    file = back_up_before(older, tmp_path / "backups", 10**9)
+    assert file == tmp_path / "backups" / "before-0002-from-0001-1.backup"
+    database.migrate(older)
+    assert back_up_before(older, tmp_path, 10**9) is None
+    assert database.restore(other, file).rows["audit"] == 1
+    store = database.open_store(other)
+    assert list(store.pending_commands()) == [COMMAND]
     store.close()
 
 
@@ -238,13 +280,20 @@ def test_pruning_leaves_time_for_others(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_database_from_before_the_first_release_is_left_alone(url: str) -> None:
+    """Such a database has a table of another name. It is rejected at any version, and the message names the remedy."""
+    execute(url, "CREATE TABLE outgoing (job_id INTEGER)", *VERSIONED)
+    for act in (database.migrate, database.open_store, database.current):
+        with pytest.raises(RejectedError, match="from before the first release: use an empty database"):
+            act(url)
+    assert {*definitions(url)} == {"alembic_version", "outgoing"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_newer_database_is_left_alone(url: str) -> None:
     """A database that a newer Seaway migrated is rejected, and the message names the remedy."""
     database.migrate(url)
-    engines = open_engines(url)
-    with engines.write.begin() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    engines.dispose()
+    execute(url, "UPDATE alembic_version SET version_num = '9999'")
     for act in (database.migrate, database.open_store):
         with pytest.raises(RejectedError, match="9999 of a newer Seaway"):
             act(url)
@@ -342,9 +391,3 @@ def test_defaults_of_a_spec_stay() -> None:
         "output_mib": 0,
         "notify": [],
     }
-
-
-def test_a_deployment_stored_before_templates_said_what_returns_still_does() -> None:
-    """A service that an earlier Seaway accepted is still restarted when it ends."""
-    before = '{"name":"a","demand":{"request":{}},"template":"%s"}'
-    assert [codec.read_spec(before % template).restarts for template in ("deployment", "job")] == [True, False]

@@ -732,4 +732,5 @@ ERRORS: Mapping[str, str] = {
     "listed_paths": "{paths}",
     "network_created": "a network without gateways is created",
     "gateway_used": "{name} is used by {jobs}",
+    "before_first_release": "its tables are from before the first release: use an empty database",
 }

@@ -30,10 +30,10 @@ CREATE TABLE `attempts` (
   `reason` longtext NOT NULL,
   `running_ns` bigint(20) DEFAULT NULL,
   `ended_ns` bigint(20) DEFAULT NULL,
-  `amounts` longtext DEFAULT NULL,
+  `amounts` longtext NOT NULL,
   PRIMARY KEY (`job_id`,`number`),
-  KEY `ix_attempts_state` (`state`,`job_id`,`number`),
-  KEY `ix_attempts_ended` (`ended_ns`,`job_id`,`number`)
+  KEY `ix_attempts_ended` (`ended_ns`,`job_id`,`number`),
+  KEY `ix_attempts_state` (`state`,`job_id`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `audit` (
   `at_ns` bigint(20) NOT NULL,
@@ -44,11 +44,11 @@ CREATE TABLE `audit` (
   `target` longtext NOT NULL,
   `status` int(11) NOT NULL,
   `address` varchar(255) NOT NULL,
-  `id` bigint(20) NOT NULL,
-  `token_id` varchar(255) NOT NULL DEFAULT '',
-  `issuer` varchar(255) NOT NULL DEFAULT '',
-  `requests` int(11) NOT NULL DEFAULT 1,
+  `token_id` varchar(255) NOT NULL,
+  `issuer` varchar(255) NOT NULL,
+  `requests` int(11) NOT NULL,
   `changes` longtext DEFAULT NULL,
+  `id` bigint(20) NOT NULL,
   PRIMARY KEY (`id`),
   KEY `ix_audit_at` (`at_ns`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -203,21 +203,21 @@ CREATE TABLE `jobs` (
   `clusters` longtext NOT NULL,
   `nodes` longtext NOT NULL,
   `reason` longtext NOT NULL,
-  `completed` int(11) NOT NULL DEFAULT 0,
+  `completed` int(11) NOT NULL,
   `awaits` longtext DEFAULT NULL,
   `pair` longtext DEFAULT NULL,
-  `array_id` bigint(20) NOT NULL DEFAULT 0,
+  `array_id` bigint(20) NOT NULL,
   `unstarted` longtext DEFAULT NULL,
   `expires_ns` bigint(20) DEFAULT NULL,
-  `held_replicas` int(11) NOT NULL DEFAULT 0,
+  `held_replicas` int(11) NOT NULL,
   PRIMARY KEY (`id`),
-  KEY `ix_jobs_state` (`state`,`id`),
-  KEY `ix_jobs_array` (`array_id`,`state`,`id`),
-  KEY `ix_jobs_tenant` (`array_id`,`tenant`,`state`,`id`),
-  KEY `ix_jobs_queue` (`array_id`,`queue`,`state`,`id`),
   KEY `ix_jobs_submitted_by` (`array_id`,`submitted_by`,`id`),
-  KEY `ix_jobs_name` (`array_id`,`name`,`id`),
-  KEY `ix_jobs_ended` (`array_id`,`state`,`ended_ns`,`id`,`started_ns`)
+  KEY `ix_jobs_ended` (`array_id`,`state`,`ended_ns`,`id`,`started_ns`),
+  KEY `ix_jobs_tenant` (`array_id`,`tenant`,`state`,`id`),
+  KEY `ix_jobs_state` (`state`,`id`),
+  KEY `ix_jobs_queue` (`array_id`,`queue`,`state`,`id`),
+  KEY `ix_jobs_array` (`array_id`,`state`,`id`),
+  KEY `ix_jobs_name` (`array_id`,`name`,`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `last_uses` (
   `name` varchar(255) NOT NULL,
@@ -244,7 +244,7 @@ CREATE TABLE `link_samples` (
   `loss_ppm` int(11) NOT NULL,
   `bandwidth_mbps` bigint(20) NOT NULL,
   `used_mbps` bigint(20) NOT NULL,
-  `path` varchar(255) NOT NULL DEFAULT '',
+  `path` varchar(255) NOT NULL,
   PRIMARY KEY (`at_ns`,`source`,`target`),
   KEY `ix_link_samples_ends` (`source`,`target`,`at_ns`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
@@ -263,7 +263,7 @@ CREATE TABLE `notifications` (
   `url` longtext NOT NULL,
   `addresses` longtext NOT NULL,
   `sealed` longtext NOT NULL,
-  `on_occasions` longtext NOT NULL,
+  `on` longtext NOT NULL,
   `queue` varchar(255) NOT NULL,
   `job` varchar(255) NOT NULL,
   `wait_limit_s` int(11) NOT NULL,
@@ -277,14 +277,6 @@ CREATE TABLE `notifier` (
   `id` bigint(20) NOT NULL,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
-CREATE TABLE `outgoing` (
-  `job_id` bigint(20) NOT NULL,
-  `attempt` int(11) NOT NULL,
-  `cluster` varchar(255) NOT NULL,
-  `verb` varchar(16) NOT NULL,
-  `created_ns` bigint(20) NOT NULL,
-  PRIMARY KEY (`job_id`,`attempt`,`cluster`,`verb`)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `paths` (
   `source` varchar(255) NOT NULL,
   `target` varchar(255) NOT NULL,
@@ -294,6 +286,14 @@ CREATE TABLE `paths` (
   `applied_ns` bigint(20) NOT NULL,
   `why` longtext NOT NULL,
   PRIMARY KEY (`source`,`target`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+CREATE TABLE `pending_commands` (
+  `job_id` bigint(20) NOT NULL,
+  `attempt` int(11) NOT NULL,
+  `cluster` varchar(255) NOT NULL,
+  `verb` varchar(16) NOT NULL,
+  `created_ns` bigint(20) NOT NULL,
+  PRIMARY KEY (`job_id`,`attempt`,`cluster`,`verb`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `policies` (
   `name` varchar(255) NOT NULL,
@@ -317,27 +317,27 @@ CREATE TABLE `queues` (
   `shadow` varchar(255) NOT NULL,
   `open` int(11) NOT NULL,
   `description` longtext NOT NULL,
-  `allowed_taints` longtext DEFAULT NULL,
-  `allowed_node_labels` longtext DEFAULT NULL,
-  `parent` varchar(255) NOT NULL DEFAULT '',
-  `weight` int(11) NOT NULL DEFAULT 1,
-  `priority` int(11) NOT NULL DEFAULT 0,
-  `guarantee` longtext DEFAULT NULL,
-  `resource_limit` longtext DEFAULT NULL,
-  `job_order` varchar(16) NOT NULL DEFAULT 'fair',
-  `backfill` varchar(16) NOT NULL DEFAULT 'easy',
-  `preemption` varchar(32) NOT NULL DEFAULT 'Never',
-  `reclaim` varchar(16) NOT NULL DEFAULT 'Guarantee',
-  `preemptible` int(11) NOT NULL DEFAULT 1,
-  `min_runtime_s` int(11) NOT NULL DEFAULT 0,
-  `ageing_s` int(11) NOT NULL DEFAULT 0,
-  `borrowing_limit` longtext DEFAULT NULL,
-  `lending_limit` longtext DEFAULT NULL,
-  `policy_options` longtext DEFAULT NULL,
-  `start_timeout_s` int(11) NOT NULL DEFAULT 3600,
-  `grow_cooldown_s` int(11) NOT NULL DEFAULT 60,
-  `elastic` varchar(16) NOT NULL DEFAULT 'lend',
-  `preempts` varchar(16) NOT NULL DEFAULT 'all',
+  `allowed_taints` longtext NOT NULL,
+  `allowed_node_labels` longtext NOT NULL,
+  `parent` varchar(255) NOT NULL,
+  `weight` int(11) NOT NULL,
+  `priority` int(11) NOT NULL,
+  `guarantee` longtext NOT NULL,
+  `limit` longtext NOT NULL,
+  `order` varchar(16) NOT NULL,
+  `backfill` varchar(16) NOT NULL,
+  `preemption` varchar(32) NOT NULL,
+  `reclaim` varchar(16) NOT NULL,
+  `preemptible` int(11) NOT NULL,
+  `min_runtime_s` int(11) NOT NULL,
+  `ageing_s` int(11) NOT NULL,
+  `borrowing_limit` longtext NOT NULL,
+  `lending_limit` longtext NOT NULL,
+  `policy_options` longtext NOT NULL,
+  `start_timeout_s` int(11) NOT NULL,
+  `grow_cooldown_s` int(11) NOT NULL,
+  `elastic` varchar(16) NOT NULL,
+  `preempts` varchar(16) NOT NULL,
   PRIMARY KEY (`name`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `reservations` (
@@ -378,22 +378,22 @@ CREATE TABLE `shadows` (
   `same_node` int(11) NOT NULL,
   `live_fragmentation_milli` int(11) NOT NULL,
   `shadow_fragmentation_milli` int(11) NOT NULL,
+  `answered` int(11) NOT NULL,
+  `fallbacks` int(11) NOT NULL,
+  `tries` int(11) NOT NULL,
+  `live_wait_ms` bigint(20) NOT NULL,
+  `shadow_wait_ms` bigint(20) NOT NULL,
   `id` bigint(20) NOT NULL,
-  `answered` int(11) NOT NULL DEFAULT 0,
-  `fallbacks` int(11) NOT NULL DEFAULT 0,
-  `tries` int(11) NOT NULL DEFAULT 0,
-  `live_wait_ms` bigint(20) NOT NULL DEFAULT 0,
-  `shadow_wait_ms` bigint(20) NOT NULL DEFAULT 0,
   PRIMARY KEY (`id`),
-  KEY `ix_shadows_queue` (`queue`,`id`),
-  KEY `ix_shadows_at` (`at_ns`)
+  KEY `ix_shadows_at` (`at_ns`),
+  KEY `ix_shadows_queue` (`queue`,`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `tenants` (
   `name` varchar(255) NOT NULL,
   `description` longtext NOT NULL,
-  `weight` int(11) NOT NULL DEFAULT 1,
-  `quotas` longtext DEFAULT NULL,
-  `secrets` longtext DEFAULT NULL,
+  `weight` int(11) NOT NULL,
+  `quotas` longtext NOT NULL,
+  `secrets` longtext NOT NULL,
   PRIMARY KEY (`name`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `tokens` (
@@ -406,7 +406,7 @@ CREATE TABLE `tokens` (
   `created_by` varchar(255) NOT NULL,
   `expires_ns` bigint(20) DEFAULT NULL,
   `revoked_ns` bigint(20) DEFAULT NULL,
-  `gateway` varchar(255) NOT NULL DEFAULT '',
+  `gateway` varchar(255) NOT NULL,
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 CREATE TABLE `usage_samples` (
@@ -443,6 +443,6 @@ CREATE TABLE `workdirs` (
   `created_by` varchar(255) NOT NULL,
   `created_ns` bigint(20) NOT NULL,
   `used_ns` bigint(20) NOT NULL,
-  `bucket` varchar(255) NOT NULL DEFAULT '',
+  `bucket` varchar(255) NOT NULL,
   PRIMARY KEY (`tenant`,`digest`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;

@@ -28,7 +28,7 @@ CREATE TABLE attempts (
     reason text NOT NULL,
     running_ns bigint,
     ended_ns bigint,
-    amounts text
+    amounts text NOT NULL
 );
 CREATE TABLE audit (
     at_ns bigint NOT NULL,
@@ -39,11 +39,11 @@ CREATE TABLE audit (
     target text NOT NULL,
     status integer NOT NULL,
     address character varying(255) NOT NULL COLLATE pg_catalog."C",
-    id bigint NOT NULL,
-    token_id character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C",
-    issuer character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C",
-    requests integer DEFAULT 1 NOT NULL,
-    changes text
+    token_id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    issuer character varying(255) NOT NULL COLLATE pg_catalog."C",
+    requests integer NOT NULL,
+    changes text,
+    id bigint NOT NULL
 );
 CREATE TABLE cluster_facts (
     cluster character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -173,13 +173,13 @@ CREATE TABLE jobs (
     clusters text NOT NULL,
     nodes text NOT NULL,
     reason text NOT NULL,
-    completed integer DEFAULT 0 NOT NULL,
+    completed integer NOT NULL,
     awaits text,
     pair text,
-    array_id bigint DEFAULT '0'::bigint NOT NULL,
+    array_id bigint NOT NULL,
     unstarted text,
     expires_ns bigint,
-    held_replicas integer DEFAULT 0 NOT NULL
+    held_replicas integer NOT NULL
 );
 CREATE TABLE last_uses (
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -204,7 +204,7 @@ CREATE TABLE link_samples (
     loss_ppm integer NOT NULL,
     bandwidth_mbps bigint NOT NULL,
     used_mbps bigint NOT NULL,
-    path character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
+    path character varying(255) NOT NULL COLLATE pg_catalog."C"
 );
 CREATE TABLE network (
     text text NOT NULL,
@@ -220,7 +220,7 @@ CREATE TABLE notifications (
     url text NOT NULL,
     addresses text NOT NULL,
     sealed text NOT NULL,
-    on_occasions text NOT NULL,
+    "on" text NOT NULL,
     queue character varying(255) NOT NULL COLLATE pg_catalog."C",
     job character varying(255) NOT NULL COLLATE pg_catalog."C",
     wait_limit_s integer NOT NULL,
@@ -232,13 +232,6 @@ CREATE TABLE notifier (
     waits_ns bigint NOT NULL,
     id bigint NOT NULL
 );
-CREATE TABLE outgoing (
-    job_id bigint NOT NULL,
-    attempt integer NOT NULL,
-    cluster character varying(255) NOT NULL COLLATE pg_catalog."C",
-    verb character varying(16) NOT NULL COLLATE pg_catalog."C",
-    created_ns bigint NOT NULL
-);
 CREATE TABLE paths (
     source character varying(255) NOT NULL COLLATE pg_catalog."C",
     target character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -247,6 +240,13 @@ CREATE TABLE paths (
     applied character varying(255) NOT NULL COLLATE pg_catalog."C",
     applied_ns bigint NOT NULL,
     why text NOT NULL
+);
+CREATE TABLE pending_commands (
+    job_id bigint NOT NULL,
+    attempt integer NOT NULL,
+    cluster character varying(255) NOT NULL COLLATE pg_catalog."C",
+    verb character varying(16) NOT NULL COLLATE pg_catalog."C",
+    created_ns bigint NOT NULL
 );
 CREATE TABLE policies (
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -268,27 +268,27 @@ CREATE TABLE queues (
     shadow character varying(255) NOT NULL COLLATE pg_catalog."C",
     open integer NOT NULL,
     description text NOT NULL,
-    allowed_taints text,
-    allowed_node_labels text,
-    parent character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C",
-    weight integer DEFAULT 1 NOT NULL,
-    priority integer DEFAULT 0 NOT NULL,
-    guarantee text,
-    resource_limit text,
-    job_order character varying(16) DEFAULT 'fair'::character varying NOT NULL COLLATE pg_catalog."C",
-    backfill character varying(16) DEFAULT 'easy'::character varying NOT NULL COLLATE pg_catalog."C",
-    preemption character varying(32) DEFAULT 'Never'::character varying NOT NULL COLLATE pg_catalog."C",
-    reclaim character varying(16) DEFAULT 'Guarantee'::character varying NOT NULL COLLATE pg_catalog."C",
-    preemptible integer DEFAULT 1 NOT NULL,
-    min_runtime_s integer DEFAULT 0 NOT NULL,
-    ageing_s integer DEFAULT 0 NOT NULL,
-    borrowing_limit text,
-    lending_limit text,
-    policy_options text,
-    start_timeout_s integer DEFAULT 3600 NOT NULL,
-    grow_cooldown_s integer DEFAULT 60 NOT NULL,
-    elastic character varying(16) DEFAULT 'lend'::character varying NOT NULL COLLATE pg_catalog."C",
-    preempts character varying(16) DEFAULT 'all'::character varying NOT NULL COLLATE pg_catalog."C"
+    allowed_taints text NOT NULL,
+    allowed_node_labels text NOT NULL,
+    parent character varying(255) NOT NULL COLLATE pg_catalog."C",
+    weight integer NOT NULL,
+    priority integer NOT NULL,
+    guarantee text NOT NULL,
+    "limit" text NOT NULL,
+    "order" character varying(16) NOT NULL COLLATE pg_catalog."C",
+    backfill character varying(16) NOT NULL COLLATE pg_catalog."C",
+    preemption character varying(32) NOT NULL COLLATE pg_catalog."C",
+    reclaim character varying(16) NOT NULL COLLATE pg_catalog."C",
+    preemptible integer NOT NULL,
+    min_runtime_s integer NOT NULL,
+    ageing_s integer NOT NULL,
+    borrowing_limit text NOT NULL,
+    lending_limit text NOT NULL,
+    policy_options text NOT NULL,
+    start_timeout_s integer NOT NULL,
+    grow_cooldown_s integer NOT NULL,
+    elastic character varying(16) NOT NULL COLLATE pg_catalog."C",
+    preempts character varying(16) NOT NULL COLLATE pg_catalog."C"
 );
 CREATE TABLE reservations (
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -325,19 +325,19 @@ CREATE TABLE shadows (
     same_node integer NOT NULL,
     live_fragmentation_milli integer NOT NULL,
     shadow_fragmentation_milli integer NOT NULL,
-    id bigint NOT NULL,
-    answered integer DEFAULT 0 NOT NULL,
-    fallbacks integer DEFAULT 0 NOT NULL,
-    tries integer DEFAULT 0 NOT NULL,
-    live_wait_ms bigint DEFAULT '0'::bigint NOT NULL,
-    shadow_wait_ms bigint DEFAULT '0'::bigint NOT NULL
+    answered integer NOT NULL,
+    fallbacks integer NOT NULL,
+    tries integer NOT NULL,
+    live_wait_ms bigint NOT NULL,
+    shadow_wait_ms bigint NOT NULL,
+    id bigint NOT NULL
 );
 CREATE TABLE tenants (
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
     description text NOT NULL,
-    weight integer DEFAULT 1 NOT NULL,
-    quotas text,
-    secrets text
+    weight integer NOT NULL,
+    quotas text NOT NULL,
+    secrets text NOT NULL
 );
 CREATE TABLE tokens (
     id character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -349,7 +349,7 @@ CREATE TABLE tokens (
     created_by character varying(255) NOT NULL COLLATE pg_catalog."C",
     expires_ns bigint,
     revoked_ns bigint,
-    gateway character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
+    gateway character varying(255) NOT NULL COLLATE pg_catalog."C"
 );
 CREATE TABLE usage_samples (
     step_s integer NOT NULL,
@@ -383,7 +383,7 @@ CREATE TABLE workdirs (
     created_by character varying(255) NOT NULL COLLATE pg_catalog."C",
     created_ns bigint NOT NULL,
     used_ns bigint NOT NULL,
-    bucket character varying(255) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
+    bucket character varying(255) NOT NULL COLLATE pg_catalog."C"
 );
 ALTER TABLE ONLY acknowledgements
     ADD CONSTRAINT acknowledgements_pkey PRIMARY KEY (name, of);
@@ -439,10 +439,10 @@ ALTER TABLE ONLY notifications
     ADD CONSTRAINT notifications_pkey PRIMARY KEY (tenant, name);
 ALTER TABLE ONLY notifier
     ADD CONSTRAINT notifier_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY outgoing
-    ADD CONSTRAINT outgoing_pkey PRIMARY KEY (job_id, attempt, cluster, verb);
 ALTER TABLE ONLY paths
     ADD CONSTRAINT paths_pkey PRIMARY KEY (source, target);
+ALTER TABLE ONLY pending_commands
+    ADD CONSTRAINT pending_commands_pkey PRIMARY KEY (job_id, attempt, cluster, verb);
 ALTER TABLE ONLY policies
     ADD CONSTRAINT policies_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY pools

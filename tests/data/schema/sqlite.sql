@@ -29,7 +29,8 @@ CREATE TABLE attempts (
   why TEXT NOT NULL,
   reason TEXT NOT NULL,
   running_ns BIGINT,
-  ended_ns BIGINT, amounts TEXT,
+  ended_ns BIGINT,
+  amounts TEXT NOT NULL,
   PRIMARY KEY (job_id, number)
 );
 CREATE INDEX ix_attempts_ended ON attempts (ended_ns, job_id, number);
@@ -43,7 +44,11 @@ CREATE TABLE audit (
   target TEXT NOT NULL,
   status INTEGER NOT NULL,
   address VARCHAR(255) NOT NULL,
-  id INTEGER NOT NULL, token_id VARCHAR(255) DEFAULT '' NOT NULL, issuer VARCHAR(255) DEFAULT '' NOT NULL, requests INTEGER DEFAULT '1' NOT NULL, changes TEXT,
+  token_id VARCHAR(255) NOT NULL,
+  issuer VARCHAR(255) NOT NULL,
+  requests INTEGER NOT NULL,
+  changes TEXT,
+  id INTEGER NOT NULL,
   PRIMARY KEY (id)
 );
 CREATE INDEX ix_audit_at ON audit (at_ns);
@@ -207,7 +212,14 @@ CREATE TABLE jobs (
   failures INTEGER NOT NULL,
   clusters TEXT NOT NULL,
   nodes TEXT NOT NULL,
-  reason TEXT NOT NULL, completed INTEGER DEFAULT '0' NOT NULL, awaits TEXT, pair TEXT, array_id BIGINT DEFAULT '0' NOT NULL, unstarted TEXT, expires_ns BIGINT, held_replicas INTEGER DEFAULT '0' NOT NULL,
+  reason TEXT NOT NULL,
+  completed INTEGER NOT NULL,
+  awaits TEXT,
+  pair TEXT,
+  array_id BIGINT NOT NULL,
+  unstarted TEXT,
+  expires_ns BIGINT,
+  held_replicas INTEGER NOT NULL,
   PRIMARY KEY (id)
 );
 CREATE INDEX ix_jobs_array ON jobs (array_id, state, id);
@@ -242,7 +254,7 @@ CREATE TABLE link_samples (
   loss_ppm INTEGER NOT NULL,
   bandwidth_mbps BIGINT NOT NULL,
   used_mbps BIGINT NOT NULL,
-  path VARCHAR(255) DEFAULT '' NOT NULL,
+  path VARCHAR(255) NOT NULL,
   PRIMARY KEY (at_ns, source, target)
 )
  WITHOUT ROWID
@@ -263,7 +275,7 @@ CREATE TABLE notifications (
   url TEXT NOT NULL,
   addresses TEXT NOT NULL,
   sealed TEXT NOT NULL,
-  on_occasions TEXT NOT NULL,
+  "on" TEXT NOT NULL,
   queue VARCHAR(255) NOT NULL,
   job VARCHAR(255) NOT NULL,
   wait_limit_s INTEGER NOT NULL,
@@ -277,16 +289,6 @@ CREATE TABLE notifier (
   id INTEGER NOT NULL,
   PRIMARY KEY (id)
 );
-CREATE TABLE outgoing (
-  job_id INTEGER NOT NULL,
-  attempt INTEGER NOT NULL,
-  cluster VARCHAR(255) NOT NULL,
-  verb VARCHAR(16) NOT NULL,
-  created_ns BIGINT NOT NULL,
-  PRIMARY KEY (job_id, attempt, cluster, verb)
-)
- WITHOUT ROWID
-;
 CREATE TABLE paths (
   source VARCHAR(255) NOT NULL,
   target VARCHAR(255) NOT NULL,
@@ -297,6 +299,16 @@ CREATE TABLE paths (
   why TEXT NOT NULL,
   PRIMARY KEY (source, target)
 );
+CREATE TABLE pending_commands (
+  job_id INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  cluster VARCHAR(255) NOT NULL,
+  verb VARCHAR(16) NOT NULL,
+  created_ns BIGINT NOT NULL,
+  PRIMARY KEY (job_id, attempt, cluster, verb)
+)
+ WITHOUT ROWID
+;
 CREATE TABLE policies (
   name VARCHAR(255) NOT NULL,
   digest VARCHAR(255) NOT NULL,
@@ -318,7 +330,28 @@ CREATE TABLE queues (
   policy VARCHAR(255) NOT NULL,
   shadow VARCHAR(255) NOT NULL,
   open INTEGER NOT NULL,
-  description TEXT NOT NULL, allowed_taints TEXT, allowed_node_labels TEXT, parent VARCHAR(255) DEFAULT '' NOT NULL, weight INTEGER DEFAULT '1' NOT NULL, priority INTEGER DEFAULT '0' NOT NULL, guarantee TEXT, resource_limit TEXT, job_order VARCHAR(16) DEFAULT 'fair' NOT NULL, backfill VARCHAR(16) DEFAULT 'easy' NOT NULL, preemption VARCHAR(32) DEFAULT 'Never' NOT NULL, reclaim VARCHAR(16) DEFAULT 'Guarantee' NOT NULL, preemptible INTEGER DEFAULT '1' NOT NULL, min_runtime_s INTEGER DEFAULT '0' NOT NULL, ageing_s INTEGER DEFAULT '0' NOT NULL, borrowing_limit TEXT, lending_limit TEXT, policy_options TEXT, start_timeout_s INTEGER DEFAULT '3600' NOT NULL, grow_cooldown_s INTEGER DEFAULT '60' NOT NULL, elastic VARCHAR(16) DEFAULT 'lend' NOT NULL, preempts VARCHAR(16) DEFAULT 'all' NOT NULL,
+  description TEXT NOT NULL,
+  allowed_taints TEXT NOT NULL,
+  allowed_node_labels TEXT NOT NULL,
+  parent VARCHAR(255) NOT NULL,
+  weight INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  guarantee TEXT NOT NULL,
+  "limit" TEXT NOT NULL,
+  "order" VARCHAR(16) NOT NULL,
+  backfill VARCHAR(16) NOT NULL,
+  preemption VARCHAR(32) NOT NULL,
+  reclaim VARCHAR(16) NOT NULL,
+  preemptible INTEGER NOT NULL,
+  min_runtime_s INTEGER NOT NULL,
+  ageing_s INTEGER NOT NULL,
+  borrowing_limit TEXT NOT NULL,
+  lending_limit TEXT NOT NULL,
+  policy_options TEXT NOT NULL,
+  start_timeout_s INTEGER NOT NULL,
+  grow_cooldown_s INTEGER NOT NULL,
+  elastic VARCHAR(16) NOT NULL,
+  preempts VARCHAR(16) NOT NULL,
   PRIMARY KEY (name)
 );
 CREATE TABLE reservations (
@@ -359,14 +392,22 @@ CREATE TABLE shadows (
   same_node INTEGER NOT NULL,
   live_fragmentation_milli INTEGER NOT NULL,
   shadow_fragmentation_milli INTEGER NOT NULL,
-  id INTEGER NOT NULL, answered INTEGER DEFAULT '0' NOT NULL, fallbacks INTEGER DEFAULT '0' NOT NULL, tries INTEGER DEFAULT '0' NOT NULL, live_wait_ms BIGINT DEFAULT '0' NOT NULL, shadow_wait_ms BIGINT DEFAULT '0' NOT NULL,
+  answered INTEGER NOT NULL,
+  fallbacks INTEGER NOT NULL,
+  tries INTEGER NOT NULL,
+  live_wait_ms BIGINT NOT NULL,
+  shadow_wait_ms BIGINT NOT NULL,
+  id INTEGER NOT NULL,
   PRIMARY KEY (id)
 );
 CREATE INDEX ix_shadows_at ON shadows (at_ns);
 CREATE INDEX ix_shadows_queue ON shadows (queue, id);
 CREATE TABLE tenants (
   name VARCHAR(255) NOT NULL,
-  description TEXT NOT NULL, weight INTEGER DEFAULT '1' NOT NULL, quotas TEXT, secrets TEXT,
+  description TEXT NOT NULL,
+  weight INTEGER NOT NULL,
+  quotas TEXT NOT NULL,
+  secrets TEXT NOT NULL,
   PRIMARY KEY (name)
 );
 CREATE TABLE tokens (
@@ -378,7 +419,8 @@ CREATE TABLE tokens (
   created_ns BIGINT NOT NULL,
   created_by VARCHAR(255) NOT NULL,
   expires_ns BIGINT,
-  revoked_ns BIGINT, gateway VARCHAR(255) DEFAULT '' NOT NULL,
+  revoked_ns BIGINT,
+  gateway VARCHAR(255) NOT NULL,
   PRIMARY KEY (id)
 );
 CREATE TABLE usage_samples (
@@ -416,6 +458,7 @@ CREATE TABLE workdirs (
   secret VARCHAR(255) NOT NULL,
   created_by VARCHAR(255) NOT NULL,
   created_ns BIGINT NOT NULL,
-  used_ns BIGINT NOT NULL, bucket VARCHAR(255) DEFAULT '' NOT NULL,
+  used_ns BIGINT NOT NULL,
+  bucket VARCHAR(255) NOT NULL,
   PRIMARY KEY (tenant, digest)
 );

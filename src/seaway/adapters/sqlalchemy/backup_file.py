@@ -21,9 +21,10 @@ from typing import Any
 import orjson
 
 from seaway.domain.errors import RejectedError
+from seaway.domain.reasons import Reason
 
-FORMAT = 1
-"""Format version; increased when older versions of Seaway cannot read the files."""
+FORMAT = 2
+"""Format version; increased when older versions of Seaway cannot read the files. Format 1 was never released."""
 
 RESERVE = 256 << 20
 """Bytes of a disk that a backup leaves free, at most a twentieth of the disk. The database may be on the same disk."""
@@ -148,7 +149,7 @@ class BackupReader:
     Raises
     ------
     RejectedError
-        When it is not a backup, or a newer Seaway wrote it.
+        When it is not a backup, or a Seaway wrote it that is newer or was never released.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,6 +163,8 @@ class BackupReader:
             raise RejectedError("this is not a backup of Seaway", where=str(path)) from None
         if version > FORMAT:
             raise RejectedError(f"written by a newer Seaway (format {version}): restore it with that", where=str(path))
+        if version == 1:
+            raise RejectedError(Reason("before_first_release"), where=str(path))
 
     def pages(self, size: int, progress: Progress | None = None) -> Iterator[TableRows]:
         """Yield all rows in pages of at most `size` rows.

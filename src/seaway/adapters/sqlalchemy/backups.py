@@ -35,7 +35,7 @@ database, and archives of working directories, which are large and can be sent a
 TABLES: dict[str, Table] = {table.name: table for table in METADATA.sorted_tables if table not in EXCLUDED}
 """Tables in a backup."""
 
-DROPPED: dict[str, frozenset[str]] = {"outgoing": frozenset({"tries", "error"})}
+DROPPED: dict[str, frozenset[str]] = {}
 """Columns that migrations dropped, by table. They are skipped in backups of older versions."""
 
 SMALLER = 4
@@ -92,7 +92,8 @@ def backup(url: str, file: Path, now_ns: int, progress: Progress | None = None) 
     Raises
     ------
     RejectedError
-        When the schema version is newer than this Seaway's, the disk has no room, or the file cannot be written.
+        When the tables are newer than this Seaway or from before the first release, the disk has no room, or the file
+        cannot be written.
     UnavailableError
         When the database does not answer.
     """
@@ -141,7 +142,8 @@ def restore(
     Raises
     ------
     RejectedError
-        When the file is damaged, is not a backup or comes from a newer Seaway, or the database is not empty.
+        When the file is damaged, is not a backup, or is newer than this Seaway or from before the first release, or
+        the database is not empty.
     UnavailableError
         When the database does not answer or is full.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ from seaway.application.records import (
     Verb,
 )
 from seaway.domain import job_spec as ids
-from seaway.domain.amounts import NO_AMOUNTS, Amounts, requested_amounts
+from seaway.domain.amounts import NO_AMOUNTS, Amounts
 from seaway.domain.attempt import Attempt
 from seaway.domain.cluster import Cluster
 from seaway.domain.dependencies import After
@@ -96,17 +96,12 @@ LARGE_SPEC = 16 << 10
 
 
 def read_spec(text: str) -> JobSpec:
-    """Parse the output of `spec_text`. Older versions did not store `restarts` for deployments, so set it for them."""
+    """Parse the output of `spec_text`."""
     return _large_spec(text) if len(text) > LARGE_SPEC else _small_spec(text)
 
 
-def _parse_spec(text: str) -> JobSpec:
-    spec = _SPEC.validate_json(text)
-    return replace(spec, restarts=True) if spec.template == "deployment" and not spec.restarts else spec
-
-
-_small_spec = lru_cache(maxsize=1024)(_parse_spec)
-_large_spec = lru_cache(maxsize=8)(_parse_spec)
+_small_spec = lru_cache(maxsize=1024)(_SPEC.validate_json)
+_large_spec = lru_cache(maxsize=8)(_SPEC.validate_json)
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -141,7 +136,7 @@ def _nested(value: str) -> object:
 
 @lru_cache(maxsize=4096)
 def read_reason(stored: str) -> str:
-    """Parse the output of `reason_text`. Rows of versions without codes have the text only."""
+    """Parse the output of `reason_text`. A text without a code is one that a person or another program wrote."""
     plain, *coded = stored.split(SEPARATOR)
     if not coded:
         return plain
@@ -243,22 +238,23 @@ def attempt_row(attempt: Attempt, spec: str) -> Row:
 
 
 def read_attempt(row: Sequence[Any]) -> Attempt:
-    """Decode an attempt. Attempts of versions that stored no amounts hold what they requested."""
-    job_id, number, state, text, policy, placements, created_ns, expires_ns, why, reason, *more, amounts = row
-    spec = read_spec(text)
-    held = requested_amounts(spec.demand, spec.replicas) if amounts is None else orjson.loads(amounts)
+    """Decode an attempt."""
+    job_id, number, state, text, policy, placements, created_ns, expires_ns, why, reason, *more = row
+    running_ns, ended_ns, amounts = more
     return Attempt(
         ids.encode(job_id),
         number,
         _ATTEMPT_STATES[state],
-        spec,
+        read_spec(text),
         policy,
         _PLACEMENTS.validate_json(placements),
         created_ns,
         expires_ns,
         read_reason(why),
         read_reason(reason),
-        *(*more, held),
+        running_ns,
+        ended_ns,
+        orjson.loads(amounts),
     )
 
 
@@ -470,9 +466,9 @@ def amounts_json(amounts: Amounts) -> str:
     return orjson.dumps(dict(amounts), option=orjson.OPT_SORT_KEYS).decode() if amounts else "{}"
 
 
-def read_amounts(text: str | None) -> Amounts:
-    """Parse the output of `amounts_json`; None is the value of rows from before the column."""
-    return NO_AMOUNTS if text in (None, "{}") else orjson.loads(text)
+def read_amounts(text: str) -> Amounts:
+    """Parse the output of `amounts_json`."""
+    return NO_AMOUNTS if text == "{}" else orjson.loads(text)
 
 
 def tenant_row(row: Tenant) -> Row:
@@ -484,7 +480,7 @@ def tenant_row(row: Tenant) -> Row:
 def read_tenant(row: Sequence[Any]) -> Tenant:
     """Decode a tenant."""
     name, description, weight, quotas, secrets = row
-    return Tenant(name, description, weight, _QUOTAS.validate_json(quotas or "{}"), read_names(secrets or "[]"))
+    return Tenant(name, description, weight, _QUOTAS.validate_json(quotas), read_names(secrets))
 
 
 def queue_row(row: Queue) -> Row:
@@ -535,8 +531,8 @@ def read_queue(row: Sequence[Any]) -> Queue:
         shadow,
         bool(is_open),
         description,
-        read_names(taints or "[]"),
-        read_names(labels or "[]"),
+        read_names(taints),
+        read_names(labels),
         parent,
         weight,
         priority,
@@ -551,7 +547,7 @@ def read_queue(row: Sequence[Any]) -> Queue:
         ageing_s,
         read_amounts(borrowing_limit),
         read_amounts(lending_limit),
-        orjson.loads(policy_options or "{}"),
+        orjson.loads(policy_options),
         start_timeout_s,
         grow_cooldown_s,
         Elastic(elastic),

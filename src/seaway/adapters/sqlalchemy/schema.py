@@ -6,16 +6,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, Table, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.exc import OperationalError
 
 from seaway.adapters.sqlalchemy.engines import answering, open_engines
+from seaway.adapters.sqlalchemy.tables import LEASE, METADATA
 from seaway.domain.errors import RejectedError, UnavailableError
+from seaway.domain.reasons import Reason
 
-NEWEST = "0042"
+NEWEST = "0001"
 """Schema version after all migrations; versions increase."""
 
-VERSION_TABLE = "alembic_version"
+VERSION = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Alembic's own table, with the schema version in one row."""
+
+UNRELEASED = "outgoing"
+"""Table that only databases from before the first release have."""
 
 VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
@@ -37,7 +61,7 @@ def current(url: str) -> str:
     Raises
     ------
     RejectedError
-        When the URL is invalid.
+        When the URL is invalid, or the tables are from before the first release.
     UnavailableError
         When the database does not answer.
     """
@@ -50,12 +74,12 @@ def current(url: str) -> str:
 
 
 def migrate(url: str) -> str:
-    """Migrate a database to the newest schema version; return the previous version.
+    """Create the tables of a database, or migrate them to the newest schema version; return the previous version.
 
     Raises
     ------
     RejectedError
-        When the URL is invalid, or a newer Seaway created the tables.
+        When the URL is invalid, or the tables are newer than this Seaway or from before the first release.
     UnavailableError
         When the database does not answer.
     """
@@ -68,14 +92,16 @@ def migrate(url: str) -> str:
 
 
 def bring_up(engine: Engine) -> str:
-    """Migrate the tables to the newest schema version; return the previous version."""
+    """Create the tables, or migrate them to the newest schema version; return the previous version."""
     with engine.connect() as connection:
         before = require_known(revision(connection))
         if before == NEWEST and not _has_journal(connection):
             return before
     with engine.begin() as connection, _alone(connection):
         before = require_known(revision(connection))
-        if before != NEWEST:
+        if not before:
+            _create(connection)
+        elif before != NEWEST:
             _upgrade(connection)
         if _has_journal(connection):
             JOURNAL.drop(connection)
@@ -83,10 +109,19 @@ def bring_up(engine: Engine) -> str:
 
 
 def revision(connection: Connection) -> str:
-    """Return the schema version of the tables; empty if there are none."""
-    if not inspect(connection).has_table(VERSION_TABLE):
+    """Return the schema version of the tables; empty if there are none.
+
+    Raises
+    ------
+    RejectedError
+        When the tables are from before the first release.
+    """
+    look = inspect(connection)
+    if not look.has_table(VERSION.name):
         return ""
-    return str(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() or "")
+    if look.has_table(UNRELEASED):
+        raise RejectedError(Reason("before_first_release"), where="database")
+    return str(connection.execute(select(VERSION.c.version_num)).scalar() or "")
 
 
 def require_known(found: str) -> str:
@@ -116,6 +151,25 @@ def _has_journal(connection: Connection) -> bool:
         if error.orig and error.orig.args[0] == BEING_CHANGED:
             return True
         raise
+
+
+def _create(connection: Connection) -> None:
+    """Create all tables at the newest version. MySQL and MariaDB commit each; the next start creates missing ones."""
+    again = connection.dialect.name == "mysql" and not _begin_journal(connection)
+    for table in (*METADATA.sorted_tables, VERSION):
+        table.create(connection, checkfirst=again)
+        for index in table.indexes if again else ():
+            index.create(connection, checkfirst=True)
+    connection.execute(insert(LEASE).values(id=1, epoch=0, owner=""))
+    connection.execute(insert(VERSION).values(version_num=NEWEST))
+
+
+def _begin_journal(connection: Connection) -> bool:
+    """Create the journal; return False if it exists, because an earlier process was interrupted."""
+    if _has_journal(connection):
+        return False
+    JOURNAL.create(connection)
+    return True
 
 
 def _upgrade(connection: Connection) -> None:

@@ -60,33 +60,12 @@ def _maybe(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=True)
 
 
-def _count(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=False)
-
-
-def _later(name: str) -> Column[str]:
-    """Return the column of a name that a later migration added; it is empty in older rows."""
-    return Column(name, short(), nullable=False, server_default="")
-
-
-def _later_word(name: str, default: str, length: int = 16) -> Column[str]:
-    """Return the column of a word that a later migration added, with its value in older rows."""
-    return Column(name, short(length), nullable=False, server_default=default)
-
-
-def _later_text(name: str) -> Column[str]:
-    """Return the column of a text that a later migration added; it is null in older rows."""
+def _maybe_text(name: str) -> Column[str]:
     return Column(name, long(), nullable=True)
 
 
-def _later_count(name: str, default: str = "0") -> Column[int]:
-    """Return the column of a count that a later migration added, with its value in older rows."""
-    return Column(name, Integer, nullable=False, server_default=default)
-
-
-def _later_number(name: str) -> Column[int]:
-    """Return the column of a number that a later migration added; it is 0 in older rows."""
-    return Column(name, BigInteger, nullable=False, server_default="0")
+def _count(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
 
 
 def _key(*names: str) -> PrimaryKeyConstraint:
@@ -119,13 +98,13 @@ JOBS = _table(
     _text("clusters"),
     _text("nodes"),
     _text("reason"),
-    _later_count("completed"),
-    _later_text("awaits"),
-    _later_text("pair"),
-    _later_number("array_id"),
-    _later_text("unstarted"),
+    _count("completed"),
+    _maybe_text("awaits"),
+    _maybe_text("pair"),
+    _number("array_id"),
+    _maybe_text("unstarted"),
     _maybe("expires_ns"),
-    _later_count("held_replicas"),
+    _count("held_replicas"),
     _key("id"),
     Index("ix_jobs_state", "state", "id"),
     Index("ix_jobs_array", "array_id", "state", "id"),
@@ -193,14 +172,14 @@ ATTEMPTS = _table(
     _text("reason"),
     _maybe("running_ns"),
     _maybe("ended_ns"),
-    _later_text("amounts"),
+    _text("amounts"),
     _key("job_id", "number"),
     Index("ix_attempts_state", "state", "job_id", "number"),
     Index("ix_attempts_ended", "ended_ns", "job_id", "number"),
 )
 
 PENDING_COMMANDS = _table(
-    "outgoing",
+    "pending_commands",
     _id("job_id"),
     _count("attempt"),
     _name("cluster"),
@@ -249,7 +228,7 @@ TOKENS = _table(
     _name("created_by"),
     _maybe("expires_ns"),
     _maybe("revoked_ns"),
-    _later("gateway"),
+    _name("gateway"),
     _key("id"),
 )
 
@@ -263,10 +242,10 @@ AUDIT = _table(
     _text("target"),
     _count("status"),
     _name("address"),
-    _later("token_id"),
-    _later("issuer"),
-    _later_count("requests", "1"),
-    _later_text("changes"),
+    _name("token_id"),
+    _name("issuer"),
+    _count("requests"),
+    _maybe_text("changes"),
     _id(),
     _key("id"),
     Index("ix_audit_at", "at_ns"),
@@ -307,7 +286,7 @@ NOTIFICATIONS = _table(
     _text("url"),
     _text("addresses"),
     _text("sealed"),
-    _text("on_occasions"),
+    _text("on"),
     _name("queue"),
     _name("job"),
     _count("wait_limit_s"),
@@ -458,7 +437,7 @@ LINK_SAMPLES = _table(
     _count("loss_ppm"),
     _number("bandwidth_mbps"),
     _number("used_mbps"),
-    _later("path"),
+    _name("path"),
     _key("at_ns", "source", "target"),
     Index("ix_link_samples_ends", "source", "target", "at_ns"),
     rowid=False,
@@ -534,11 +513,11 @@ SHADOWS = _table(
     _count("same_node"),
     _count("live_fragmentation_milli"),
     _count("shadow_fragmentation_milli"),
-    _later_count("answered"),
-    _later_count("fallbacks"),
-    _later_count("tries"),
-    _later_number("live_wait_ms"),
-    _later_number("shadow_wait_ms"),
+    _count("answered"),
+    _count("fallbacks"),
+    _count("tries"),
+    _number("live_wait_ms"),
+    _number("shadow_wait_ms"),
     _id(),
     _key("id"),
     Index("ix_shadows_queue", "queue", "id"),
@@ -549,9 +528,9 @@ TENANTS = _table(
     "tenants",
     _name("name"),
     _text("description"),
-    _later_count("weight", "1"),
-    _later_text("quotas"),
-    _later_text("secrets"),
+    _count("weight"),
+    _text("quotas"),
+    _text("secrets"),
     _key("name"),
 )
 
@@ -566,26 +545,26 @@ QUEUES = _table(
     _name("shadow"),
     _count("open"),
     _text("description"),
-    _later_text("allowed_taints"),
-    _later_text("allowed_node_labels"),
-    _later("parent"),
-    _later_count("weight", "1"),
-    _later_count("priority"),
-    _later_text("guarantee"),
-    _later_text("resource_limit"),
-    _later_word("job_order", "fair"),
-    _later_word("backfill", "easy"),
-    _later_word("preemption", "Never", 32),
-    _later_word("reclaim", "Guarantee"),
-    _later_count("preemptible", "1"),
-    _later_count("min_runtime_s"),
-    _later_count("ageing_s"),
-    _later_text("borrowing_limit"),
-    _later_text("lending_limit"),
-    _later_text("policy_options"),
-    _later_count("start_timeout_s", "3600"),
-    _later_count("grow_cooldown_s", "60"),
-    _later_word("elastic", "lend"),
-    _later_word("preempts", "all"),
+    _text("allowed_taints"),
+    _text("allowed_node_labels"),
+    _name("parent"),
+    _count("weight"),
+    _count("priority"),
+    _text("guarantee"),
+    _text("limit"),
+    _word("order"),
+    _word("backfill"),
+    Column("preemption", short(32), nullable=False),
+    _word("reclaim"),
+    _count("preemptible"),
+    _count("min_runtime_s"),
+    _count("ageing_s"),
+    _text("borrowing_limit"),
+    _text("lending_limit"),
+    _text("policy_options"),
+    _count("start_timeout_s"),
+    _count("grow_cooldown_s"),
+    _word("elastic"),
+    _word("preempts"),
     _key("name"),
 )

@@ -17,7 +17,7 @@ from sqlalchemy import Delete, Insert, Update, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import ExecutableDDLElement
 
-from seaway.adapters.sqlalchemy.schema import JOURNAL, VERSION_TABLE
+from seaway.adapters.sqlalchemy.schema import JOURNAL, VERSION
 from seaway.domain.errors import InvariantError
 
 EXECUTED = {
@@ -59,7 +59,7 @@ class ResumableImpl(MySQLImpl):
 
     def _exec(self, construct: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # Alembic's own
         """Execute a statement, unless the journal contains it."""
-        if isinstance(construct, Insert | Update | Delete) and str(construct.table) == VERSION_TABLE:
+        if isinstance(construct, Insert | Update | Delete) and str(construct.table) == VERSION.name:
             result = super()._exec(construct, *args, **kwargs)
             self._count = self._executed = 0
             self._note(0)
