@@ -322,7 +322,7 @@ class Reservations:
         Until then, starts of jobs before it do not matter. All jobs are waiting meanwhile, none is being tried.
         """
         if self._heads is None:
-            heads = self._state.waiting.heads(self.may_reserve_more, self._may_lead)
+            heads = self._state.waiting.heads(self._competes_in, self._may_lead)
             self._heads = {each.id: each for each in heads if self.may_reserve_more(each.queue)}
         return self._heads.values()
 
@@ -334,8 +334,11 @@ class Reservations:
 
     def may_reserve_more(self, queue: str) -> bool:
         """Report whether a job of a queue can get a reservation."""
-        node = self._state.tree.node(queue).queue
-        return self._state.settings.reservations and queue not in self._made and node.backfill is not Backfill.GREEDY
+        return queue not in self._made and self._competes_in(queue)
+
+    def _competes_in(self, queue: str) -> bool:
+        """Report whether jobs of a queue compete for reservations."""
+        return self._state.settings.reservations and self._state.backfill_of(queue) is not Backfill.GREEDY
 
     def drop_heads(self) -> None:
         """Let the first job of each pool be found again."""

@@ -544,16 +544,16 @@ class Waiting:
         Parameters
         ----------
         of
-            Report whether the pool of a queue counts.
+            Report whether jobs of a queue count.
         competes
             Report whether a job counts.
         """
         found = list[Entry]()
-        pools = {self.tree.node(queue).queue.pool for queue, lanes in self._lanes.items() if lanes and of(queue)}
         self._follow_all()
+        pools = self._all_order.pools()
         for name in self._all_order.lanes():
             pool = self.tree.node(name[0]).queue.pool
-            if pool in pools and (first := self._first_open(name, competes)):
+            if pool in pools and of(name[0]) and (first := self._first_open(name, competes)):
                 found.append(first)
                 pools.remove(pool)
                 if not pools:

@@ -6,7 +6,7 @@ lane or of the use of its queue renews the keys on the way to the root.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -72,9 +72,12 @@ class _Group:
         """Remove a candidate, if it is one."""
         self._current.pop(name, None)
 
-    def sorted(self) -> list[str | LaneName]:
-        """Return all candidates in order."""
-        return sorted(self._current, key=self._current.__getitem__)
+    def in_order(self) -> Iterator[str | LaneName]:
+        """Yield all candidates in order. They must not change in the meantime."""
+        first = self.first()
+        if first is not None:
+            yield first  # mostly, no other one is asked for
+            yield from sorted(self._current, key=self._current.__getitem__)[1:]
 
     def before(self, key: _Key) -> list[str | LaneName]:
         """Return the candidates before a key."""
@@ -105,6 +108,7 @@ class LaneOrder:
         self._discipline = discipline
         self._lanes: dict[str, dict[str, FirstJob]] = {}  # by queue and tenant
         self._queues_of: defaultdict[str, set[str]] = defaultdict(set)  # by tenant
+        self._queues_in: Counter[str] = Counter()  # number by pool
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._firsts: dict[str, LaneName] = {}  # next lane below each queue
         self._version = (-1, -1)
@@ -121,6 +125,7 @@ class LaneOrder:
         self._changed |= changed
         self._lanes = {queue: tenants.copy() for queue, tenants in self._lanes.items()}
         self._queues_of = defaultdict(set, {tenant: queues.copy() for tenant, queues in self._queues_of.items()})
+        self._queues_in = self._queues_in.copy()
         self._groups = defaultdict(_Group, {name: group.fork() for name, group in self._groups.items()})
         self._firsts = self._firsts.copy()
 
@@ -130,6 +135,7 @@ class LaneOrder:
     def put(self, lane: LaneName, first: FirstJob) -> None:
         """Add a lane, or change its first job."""
         tenants = self._lanes.setdefault(lane[0], {})
+        self._queues_in[self._pool_of(lane[0])] += not tenants
         if tenants.get(lane[1]) != first:
             tenants[lane[1]] = first
             self._queues_of[lane[1]].add(lane[0])
@@ -147,6 +153,7 @@ class LaneOrder:
                 group.drop(lane)
             if not tenants:
                 del self._lanes[lane[0]]
+                self._queues_in[self._pool_of(lane[0])] -= 1
 
     def first(self) -> LaneName | None:
         """Return the lane with the next job; None without lanes."""
@@ -163,6 +170,11 @@ class LaneOrder:
         self._follow()
         return self._below(ROOT)
 
+    def pools(self) -> set[str]:
+        """Return the pools of all lanes."""
+        self._follow()
+        return {pool for pool, count in self._queues_in.items() if count}
+
     def before(self, queue: str, requested: Amounts) -> Iterator[LaneName]:
         """Yield the lanes of other queues that go before a job of a queue in its pool.
 
@@ -177,12 +189,12 @@ class LaneOrder:
             group = self._groups.get(node.parent.key if node.parent else ROOT)
             key = THEN_CHILDREN, self._discipline.queue_key(node, requested)
             for name in group.before(key) if group else ():
-                if isinstance(name, str) and name != node.key and self.tree.node(name).queue.pool == own.queue.pool:
+                if isinstance(name, str) and name != node.key and self._pool_of(name) == own.queue.pool:
                     yield from self._below(name)
 
     def _below(self, name: str) -> Iterator[LaneName]:
         group = self._groups.get(name)
-        for each in group.sorted() if group else ():
+        for each in group.in_order() if group else ():
             if isinstance(each, str):
                 yield from self._below(each)
             else:
@@ -207,6 +219,7 @@ class LaneOrder:
             self._version = version
             self._groups.clear()
             self._firsts.clear()
+            self._queues_in = Counter(map(self._pool_of, self._lanes))
             self._changed.update((queue, tenant) for queue, tenants in self._lanes.items() for tenant in tenants)
         if not self._changed:
             return
@@ -219,6 +232,9 @@ class LaneOrder:
                 nodes.update(dict.fromkeys(tree.node(each).path))
         for node in sorted(nodes, key=_depth, reverse=True) if len(changed) > 1 else nodes:
             self._renew_child(node)
+
+    def _pool_of(self, queue: str) -> str:
+        return self.tree.node(queue).queue.pool
 
     def _renew(self, lane: LaneName) -> None:
         """Renew the key of a lane in its queue."""
