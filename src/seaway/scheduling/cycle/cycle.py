@@ -1,18 +1,20 @@
 """The scheduling cycle: which waiting jobs start now, where, and which running ones make room.
 
-A cycle takes the next jobs in order, checks limits, leaves to others what is theirs, places jobs, counts exact amounts,
-and reserves places for the first jobs that do not fit. Then jobs that did not fit displace others, and elastic jobs are
-resized.
+1. Take: the next jobs in the order of their queues, as far as limits have room (`waiting.py`).
+2. Narrow: a job leaves GPU models to others that have a claim on them (`shares.py`).
+3. Fit: the policy of the queue places the jobs, one after another (`fit.py`).
+4. Keep order: the run ends where a job would pass an earlier one and may not.
+5. Admit: the exact amounts count in the queue, its parents and the quota, if all limits have room.
+6. Reserve: the first job that does not fit gets the earliest place that will be free (`reserve.py`).
+7. Displace: after all were tried, jobs that did not fit make others end or shrink (`displace.py`).
+8. Resize: elastic jobs grow into what is left, or give back (`resize.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Protocol
-
-import numpy as np
+from dataclasses import dataclass
 
 from seaway.domain.amounts import Amounts, held_amounts
 from seaway.domain.attempt import Attempt
@@ -20,50 +22,22 @@ from seaway.domain.errors import RejectedError
 from seaway.domain.job_state import AttemptState
 from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill
-from seaway.scheduling.allocations import Allocation, allocations_of
-from seaway.scheduling.binding import unreserve
-from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA
+from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
-from seaway.scheduling.cycle.jobs import Entry, Kind
-from seaway.scheduling.cycle.reserve import Reservations, exceeds
+from seaway.scheduling.cycle.fit import Fit, Policies, Tried, Watch, watch_nothing
+from seaway.scheduling.cycle.jobs import Entry
+from seaway.scheduling.cycle.refused import Refused
+from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
-from seaway.scheduling.engine import decide
 from seaway.scheduling.framework import Decider
-from seaway.scheduling.infeasibility_cache import InfeasibilityCache
-from seaway.scheduling.job_queue import JobQueue
 from seaway.scheduling.plan import Plan
 from seaway.scheduling.profile import Profile
 from seaway.scheduling.queueing.tree import LimitHit
 
 LONGEST_NS = 25_000_000
 """Nanoseconds of scheduling after which other threads can acquire the lock. A started batch is completed."""
-
-
-class Policies(Protocol):
-    """Policies of queues."""
-
-    def profile(self, queue: str) -> Profile:
-        """Return the profile of a queue's policy."""
-
-    def unready(self, queue: str) -> str:
-        """Return the reason why jobs of a queue are not tried yet; empty if they are."""
-
-    def by_rules(self, queue: str) -> bool:
-        """Report whether only the filter rules of a queue's policy decide whether a job fits."""
-
-
-Notes = Callable[[Plan, Sequence[Allocation]], object]
-"""Takes the plan of a run and its allocations, and returns what is recorded about it."""
-
-Watch = Callable[[Sequence[Entry]], Notes]
-"""Takes a run of jobs before it is tried."""
-
-
-def watch_nothing(_: Sequence[Entry]) -> Notes:
-    """Record nothing."""
-    return lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +67,6 @@ class Start:
     notes: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """Jobs of a run that were placed one after another.
-
-    Attributes
-    ----------
-    plan, profile
-        Their placements, and the profile that decided.
-    allocated, fits
-        Allocation of each, and whether it can start.
-    spared
-        Indices of the jobs that need nothing reserved: deferred ones, and those that leave models to others.
-    noted
-        What is recorded about the plan.
-    """
-
-    plan: Plan
-    profile: Profile
-    allocated: Sequence[Allocation]
-    fits: Sequence[bool]
-    spared: Collection[int]
-    noted: object
-
-
 class Cycle:
     """Decisions about the jobs of a state. The state changes with each of them.
 
@@ -138,13 +88,12 @@ class Cycle:
     ) -> None:
         self._state = state
         self._policies = policies
-        self._watch = watch
-        self._rehearses = rehearses
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
         self._refused = Refused(state, self.reservations)
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
+        self._fit = Fit(state, policies, self.reservations, self.deferral, watch, rehearses)
         self.decided = 0
         self._passes = False  # whether a pass over all jobs is not at its end
         self._offered = set[str]()  # jobs that were tried in this pass to get a reservation
@@ -158,12 +107,13 @@ class Cycle:
         return twin
 
     def _unshare(self, state: State, policies: Policies) -> None:
-        self._state, self._policies, self._watch, self._rehearses = state, policies, watch_nothing, True
+        self._state, self._policies = state, policies
         self._model_shares = self._model_shares.fork(state)
         self.reservations = self.reservations.fork(state, self._model_shares, policies.profile)
         self._refused, self._offered = Refused(state, self.reservations), self._offered.copy()
         self.preemptor = self.preemptor.fork(state, self.reservations, policies.profile)
         self.deferral = self.deferral.fork(state.clock.monotonic_ns)
+        self._fit = Fit(state, policies, self.reservations, self.deferral, rehearses=True)
 
     def begin(self) -> None:
         """Begin a cycle: follow what has changed since the last one.
@@ -243,7 +193,7 @@ class Cycle:
             self._model_shares.advance()
             most = 1 if self._model_shares.divides else min(self._longest, settings.batch_size - len(starts))
             offers = self._offer_heads()
-            run = waiting.take(
+            run = waiting.take(  # 1. Take
                 most,
                 self._alike,
                 self._is_infeasible,
@@ -252,7 +202,7 @@ class Cycle:
                 last=self.reservations.awaits,
             )
             tried += len(run)
-            if left := self._left_to_others(self._known(run)):
+            if left := self._left_to_others(self._known(run)):  # 2. Narrow
                 starts += (started := self._decide(left))
                 whole = len(started) == len(run)
                 self._longest = min(2 * self._longest, settings.batch_size) if whole else max(1, len(started))
@@ -266,7 +216,7 @@ class Cycle:
         return starts
 
     def claims(self) -> list[Claim]:
-        """Return the claims of jobs that did not fit, after all were tried; see `Preemptor.claims`."""
+        """Return the claims of jobs that did not fit, after all were tried (7. Displace); see `Preemptor.claims`."""
         aside = {each.id: each for each in (*self._state.waiting.take_blocked(), *self.preemptor.set_aside())}
         self.preemptor.ask(aside.values(), self._may_displace)
         return self.preemptor.claims()
@@ -299,17 +249,17 @@ class Cycle:
         run = [*left]
         for entry in run:
             self._state.tree.withdraw(entry.next_attempt)
-        tried = self._try(run, left)
+        tried = self._fit.place(run, left)  # 3. Fit
         self.decided += len(run)
-        end = self._end_of_certainty(run, tried)
+        end = self._end_of_certainty(run, tried)  # 4. Keep order
         head = self.reservations.head_of(
             run[:end], [fit or at in tried.spared for at, fit in enumerate(tried.fits[:end])]
         )
         end = self._end_of_strict_order(run[: end if head is None else head + 1], tried.fits)
         self.deferral.note(run[:end], {at: why for at, why in tried.plan.deferred.items() if at < end})
-        places = self._places(run, tried, end)
-        amounts, hit, end = self._hold(run, places, end)
-        self._undo(run, tried, end)
+        places = self._fit.places(run, tried, end)
+        amounts, hit, end = self._hold(run, places, end)  # 5. Admit
+        self._fit.undo(run, tried, end)
         starts = []
         for at in range(end):
             if tried.fits[at]:
@@ -328,58 +278,12 @@ class Cycle:
         self._model_shares.defer(run[at] for at in unplaced if left[run[at]])
         self.preemptor.ask(run[at] for at in unplaced if at not in tried.spared)
         if head is not None and head < end:
-            self.reservations.make(run[head])
+            self.reservations.make(run[head])  # 6. Reserve
         if any(map(self.reservations.awaits, run[:end])):
             self.reservations.drop_heads()
         if starts or head is not None:
             self._refused.note_less()
         return starts
-
-    def _try(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> _Tried:
-        """Place the jobs of a run one after another, with the reservations that all of them may use."""
-        snapshot, first = self._state.fleet.snapshot, run[0]
-        jobs = [self._state.allowed(entry, left[entry]) for entry in run]
-        queue = JobQueue(snapshot, jobs, first=self._state.started)
-        profile = self._policies.profile(first.queue)
-        with self.reservations.seen_by(first):
-            notes = self._watch(run)
-            winners = [at for at, entry in enumerate(run) if self._wins(entry)]
-            overdue = self.deferral.overdue(run).union(winners)
-            plan = decide(snapshot, queue, profile, overdue=overdue, dry_run=self._rehearses)
-            allocated, placed_jobs = list(allocations_of(plan)), plan.jobs_placed
-            noted = notes(plan, allocated)
-        fits = [
-            fit or (each.job.partial and part.holds_any)
-            for fit, each, part in zip(placed_jobs.tolist(), run, allocated, strict=True)
-        ]
-        spared = {*plan.deferred, *(at for at, entry in enumerate(run) if left[entry])}
-        return _Tried(plan, profile, allocated, fits, spared, noted)
-
-    def _places(self, run: Sequence[Entry], tried: _Tried, end: int) -> list[tuple[Placement, ...]]:
-        """Return the placements of the first jobs of a run, as far as limits have room; none for the others."""
-        places = [
-            _numbered(_placements(tried.plan, at), each, tried.allocated[at]) if at < end and tried.fits[at] else ()
-            for at, each in enumerate(run)
-        ]
-        for at, within in self._within_limits(run, places):
-            rows = np.flatnonzero(tried.allocated[at].decisions[:, PLAN_NODE] >= 0)[within:]
-            tried.allocated[at].release(self._state.fleet.snapshot, rows)
-            self._unreserve(tried.profile, run[at], places[at][within:])
-            places[at] = places[at][:within]
-        return places
-
-    def _undo(self, run: Sequence[Entry], tried: _Tried, end: int) -> None:
-        """Release what the jobs of a run hold that do not start now, the last first."""
-        snapshot = self._state.fleet.snapshot
-        for at in range(len(run) - 1, -1, -1):
-            if at >= end or not tried.fits[at]:
-                places = () if self._rehearses else _placements(tried.plan, at)
-                tried.allocated[at].release(snapshot)
-                self._unreserve(tried.profile, run[at], places)
-
-    def _unreserve(self, profile: Profile, entry: Entry, placements: Iterable[Placement]) -> None:
-        if not self._rehearses:
-            unreserve(profile, self._state.fleet.snapshot, entry.job, placements)
 
     def _left_to_others(self, run: Sequence[Entry]) -> Mapping[Entry, frozenset[str]]:
         """Return the models that each job of a run leaves to others; put back one that has to wait for them."""
@@ -440,7 +344,7 @@ class Cycle:
                 return amounts, None, at + 1
         return amounts, None, end
 
-    def _end_of_certainty(self, run: Sequence[Entry], tried: _Tried) -> int:
+    def _end_of_certainty(self, run: Sequence[Entry], tried: Tried) -> int:
         """Return the number of leading jobs whose decisions do not depend on jobs of the run that do not fit.
 
         A job that turns out not to fit may hold capacity temporarily. Later jobs may be elsewhere, or be rejected, only
@@ -529,26 +433,7 @@ class Cycle:
         may = self.preemptor.is_requested(entry.id) or self._may_displace(entry)
         return self.preemptor.preview(entry) if may else None
 
-    def _within_limits(
-        self, batch: Sequence[Entry], places: Sequence[Sequence[Placement]]
-    ) -> Iterator[tuple[int, int]]:
-        """Yield the jobs of which only some placed replicas have room under the limits, with the number of these."""
-        snapshot, tree = self._state.fleet.snapshot, self._state.tree
-        for at, entry in enumerate(batch):
-            if not entry.job.partial or len(places[at]) < 2:
-                continue
-
-            def has_room(number: int, entry: Entry = entry, placed: Sequence[Placement] = places[at]) -> bool:
-                wanted = held_amounts(entry.job.demand, placed[:number], snapshot.device)
-                return tree.hit(entry.owner, wanted, entry.id) is None
-
-            within = next((each for each in range(len(places[at]), 1, -1) if has_room(each)), 1)
-            if within < len(places[at]):
-                yield at, within
-
-    def _start(
-        self, entry: Entry, tried: _Tried, at: int, placements: tuple[Placement, ...], amounts: Amounts
-    ) -> Start:
+    def _start(self, entry: Entry, tried: Tried, at: int, placements: tuple[Placement, ...], amounts: Amounts) -> Start:
         """Count a job as started. Its attempt is about to be stored."""
         decider = tried.plan.deciders.get(at) or Decider(tried.profile.name)
         attempt = Attempt(
@@ -570,84 +455,5 @@ class Cycle:
         snapshot = self._state.fleet.snapshot
         self._state.withdraw((start.entry.id, start.attempt.number))
         start.booking.release(snapshot)
-        self._unreserve(start.profile, start.entry, start.attempt.placements)
+        self._fit.unreserve(start.profile, start.entry, start.attempt.placements)
         self._state.fleet.version += 1
-
-
-def _numbered(placements: tuple[Placement, ...], entry: Entry, booking: Allocation) -> tuple[Placement, ...]:
-    """Return the placed replicas of a job that starts in part, numbered after the completed ones, as its allocation."""
-    if not entry.spec.starts_in_part:
-        return placements
-    rows = np.flatnonzero(booking.decisions[:, PLAN_NODE] >= 0)
-    booking.decisions[rows, PLAN_REPLICA] = entry.completed + np.arange(len(rows))
-    return tuple(replace(each, replica=entry.completed + at) for at, each in enumerate(placements))
-
-
-def _placements(plan: Plan, job: int) -> tuple[Placement, ...]:
-    rows = plan.rows_of(job)
-    return tuple(map(plan.placement, rows[plan.decisions[rows, PLAN_NODE] >= 0].tolist()))
-
-
-class Refused:
-    """Requests that do not fit since capacity was last released.
-
-    Parameters
-    ----------
-    state
-        What is decided about.
-    """
-
-    def __init__(self, state: State, reservations: Reservations) -> None:
-        self._state = state
-        self._reservations = reservations
-        self._version = -1
-        self._free: dict[bool, tuple[int, int, int]] = {}
-        self._caches = {False: InfeasibilityCache(), True: InfeasibilityCache()}
-        self._together = set[tuple[bool, Profile, Hashable]]()  # jobs of several replicas
-        self._known = set[tuple[bool, Profile, Kind]]()
-
-    def note(self, kinds: Iterable[Kind], profile: Profile, by_all: bool) -> None:
-        """Record the kinds of rejected jobs; `by_all` if they could use capacity reserved for others."""
-        self._follow()
-        seen = (False, True) if by_all else (False,)
-        for each in kinds:
-            for by in seen:
-                if each.alone:
-                    self._caches[by].add(each.rules, each.asked)
-                else:
-                    self._together.add((by, profile, each.size))
-
-    def note_less(self) -> None:
-        """Record that less is free than before."""
-        self._free.clear()
-
-    def covers(self, kind: Kind, profile: Profile, *, by_all: bool) -> bool:
-        """Report whether jobs of a kind do not fit; `by_all` if they could use capacity reserved for others."""
-        self._follow()
-        known = by_all, profile, kind
-        if known in self._known:
-            return True
-        if (
-            self._caches[by_all].is_infeasible(kind.rules, kind.asked)
-            or (by_all, profile, kind.size) in self._together
-            or exceeds(kind.requested, self._most_free(by_all=by_all))
-        ):
-            self._known.add(known)
-            return True
-        return False
-
-    def _most_free(self, *, by_all: bool) -> tuple[int, int, int]:
-        free = self._free.get(by_all)
-        if free is None:
-            free = self._free[by_all] = self._reservations.most_free(by_all=by_all)
-        return free
-
-    def _follow(self) -> None:
-        """Forget all if capacity was released."""
-        if self._version != self._state.fleet.version:
-            self._version = self._state.fleet.version
-            for each in self._caches.values():
-                each.clear()
-            self._together.clear()
-            self._known.clear()
-            self._free.clear()

@@ -20,7 +20,8 @@ from seaway.domain.job_state import JobState
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.arrays import Int64
 from seaway.scheduling.cycle.ahead import Ahead
-from seaway.scheduling.cycle.cycle import Cycle, Notes
+from seaway.scheduling.cycle.cycle import Cycle
+from seaway.scheduling.cycle.fit import Notes
 from seaway.scheduling.cycle.fork import FleetCopy, Rehearsal, SetClock
 from seaway.scheduling.cycle.jobs import Entry, kind_of
 from seaway.scheduling.cycle.plan import PlanState

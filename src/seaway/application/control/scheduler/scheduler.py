@@ -29,7 +29,8 @@ from seaway.learning.policies.make import make_unusable
 from seaway.learning.policies.monitor import Limits, NullWatch
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.binding import bind, post_bind
-from seaway.scheduling.cycle.cycle import Cycle, Notes, Start
+from seaway.scheduling.cycle.cycle import Cycle, Start
+from seaway.scheduling.cycle.fit import Notes
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.cycle.plan import PlannedStart
 from seaway.scheduling.cycle.resize import Resizer
