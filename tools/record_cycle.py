@@ -289,7 +289,10 @@ def _fleet(clusters: Sequence[Json]) -> Fleet:
 
 
 def _node(models: Sequence[str]) -> Any:  # noqa: ANN401  # a node
-    devices = [mig_gpu() if each == MIG else gpu(model=each, memory_mib=MEMORY_MIB[each]) for each in models]
+    devices = [
+        mig_gpu() if each == MIG else gpu(model=each, memory_mib=MEMORY_MIB.get(each, MEMORY_MIB[A100]))
+        for each in models
+    ]
     return node(*devices, cpu_milli=32_000)
 
 

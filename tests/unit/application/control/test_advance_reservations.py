@@ -190,27 +190,6 @@ def test_a_removed_reservation_frees_its_capacity_at_once() -> None:
     assert [each.cluster for each in made.plane.store.cordons()] == ["beta"]
 
 
-def test_expected_starts_leave_reserved_gpus_free() -> None:
-    """A job that has to wait for the end of a reservation is expected then."""
-    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
-    reserve(made, tenant="a", gpus=1, starts_s=50, ends_s=500)
-    made.submit(tenant="b", expected_duration_s=100)
-    assert start_s(made) == pytest.approx(500, abs=5)
-
-
-def test_a_job_without_a_time_limit_is_expected_after_the_reservation() -> None:
-    """It may not start before, whatever its expected duration; a job with a limit is expected in time."""
-    made = with_tenants(fleet(cluster(node(gpu()), name="alpha")))
-    reserve(made, tenant="a", gpus=1, starts_s=100, ends_s=500)
-    waits = made.submit(tenant="b", expected_duration_s=50)
-    assert start_s(made) == pytest.approx(500, abs=5)
-    made.plane.jobs.cancel(waits, "ada", "enough")
-    made.submit(tenant="b", time_limit_s=20)
-    made.submit(tenant="b", time_limit_s=50)
-    made.plane.run(1)
-    assert start_s(made) == pytest.approx(20, abs=5)
-
-
 def test_expected_starts_count_a_closed_cluster_once() -> None:
     """A job that still runs where nothing new starts takes no room elsewhere, nor does maintenance that has begun."""
     made = scene(two_clusters())
@@ -227,17 +206,6 @@ def test_expected_starts_count_a_closed_cluster_once() -> None:
         made.plane.jobs.cancel(waits, "ada", "enough")
 
 
-@pytest.mark.parametrize("fields", [{}, {"tenant": "a"}, {"tenant": "a", "gpus": 2}])
-def test_expected_starts_count_reserved_capacity_once(fields: dict[str, object]) -> None:
-    """A job that runs into the time of a reservation of its place leaves as much free elsewhere as without that."""
-    made = with_tenants(two_clusters())
-    made.submit(gpus=2, tenant="b", clusters=frozenset({"alpha"}), expected_duration_s=1000)
-    made.submit(gpus=2, tenant="b", clusters=frozenset({"beta"}), expected_duration_s=100)
-    reserve(made, starts_s=200, ends_s=500, clusters=frozenset({"alpha"}), **fields)  # type: ignore[arg-type]
-    made.submit(gpus=2, tenant="b", expected_duration_s=400)
-    assert start_s(made) == pytest.approx(100, abs=5)
-
-
 @pytest.mark.parametrize("endless", [False, True])
 def test_expected_starts_count_overlapping_reservations_once(endless: bool) -> None:
     """A place of several reservations is missing once: where maintenance overlaps others, and for endless jobs."""
@@ -249,24 +217,6 @@ def test_expected_starts_count_overlapping_reservations_once(endless: bool) -> N
     reserve(made, "later", starts_s=1000, ends_s=2000, clusters=beta)
     made.submit(gpus=2, tenant="b", **{"expected_duration_s" if endless else "time_limit_s": 400})
     assert start_s(made) == pytest.approx(100, abs=5)
-
-
-@pytest.mark.parametrize("gpus", [0, 2])
-def test_a_planned_job_of_the_holder_takes_its_reservation_only(gpus: int) -> None:
-    """Jobs of others are not delayed again by a job that waits for the capacity that is reserved for it."""
-    made = with_tenants(two_clusters())
-    for name in ("alpha", "beta"):
-        made.submit(gpus=2, tenant="b", clusters=frozenset({name}), expected_duration_s=100)
-    beta = frozenset({"beta"})
-    reserve(made, tenant="a", starts_s=50, ends_s=5000, clusters=beta, gpus=gpus)
-    own = made.submit(gpus=2, tenant="a", clusters=beta, expected_duration_s=1000)
-    more = made.submit(gpus=2, tenant="a", clusters=beta, expected_duration_s=1000)
-    made.submit(gpus=2, tenant="b", expected_duration_s=400)
-    found = {each.job.id: each.starts_ns for each in made.plane.overview.waiting()}
-    starts = [round(((found.pop(each) or 0) - made.clock.now_ns()) / NS) for each in (own, more)]
-    assert starts == pytest.approx([100, 1100], abs=5)
-    (other_ns,) = found.values()
-    assert ((other_ns or 0) - made.clock.now_ns()) / NS == pytest.approx(100, abs=5)
 
 
 def test_expected_starts_count_the_memory_of_the_models_that_a_job_may_use() -> None:
@@ -377,18 +327,3 @@ def test_maintenance_follows_its_changes_while_it_is_active() -> None:
     made.plane.operations.delete_reservation("own", "ada")
     made.plane.settle()
     assert [each.reason for each in made.plane.store.cordons()] == ["looked at"]
-
-
-def test_the_end_of_a_reservation_can_be_the_expected_start_of_the_first_job() -> None:
-    """The first waiting job is expected on a node with reserved GPUs when these are free, and the next one later."""
-    parts = fleet(cluster(*[node(*[gpu() for _ in range(8)], cpu_milli=64_000) for _ in range(3)], name="alpha"))
-    made = with_tenants(parts)
-    reserve(made, tenant="a", gpus=4, starts_s=300, ends_s=600)
-    jobs = [made.submit(tenant="b", gpus=8, name=f"h{at}", expected_duration_s=3600) for at in range(4)]
-    made.plane.run(12)
-    waiting = made.plane.overview.waiting()
-    assert [each.job.id for each in waiting] == jobs[2:]
-    starts_s = [((each.starts_ns or 0) - made.clock.now_ns()) / NS for each in waiting]
-    assert starts_s == pytest.approx([588, 3588], abs=5)
-    made.plane.run(590, step_s=5)
-    assert [made.plane.state(each).placed for each in jobs] == [True, True, True, False]

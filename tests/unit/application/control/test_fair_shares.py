@@ -13,7 +13,7 @@ import pytest
 from seaway.application.changes import Change
 from seaway.domain.amounts import GPUS, model_resource
 from seaway.domain.cluster import Fleet
-from seaway.domain.queues import Backfill, Queue, children_of
+from seaway.domain.queues import Queue, children_of
 from seaway.scheduling.cycle.displace import DEFAULT_GRACE_S
 from seaway.scheduling.queueing.tree import QueueTree
 from seaway.testing.plugins import cluster, fleet, gpu, node
@@ -230,68 +230,6 @@ def test_queues_that_need_one_model_get_their_shares(levels: int, seed: int) -> 
     check(mixed(GPUS_IN_ALL), seed, levels, restrict=True)
 
 
-def some_need_a_model(jobs: int, any_model: Queue, gang: int = 0) -> Callable[[str], Counter[str]]:
-    """Let jobs of any model and some that need an A100 wait; return the number of GPUs of each model by queue.
-
-    Parameters
-    ----------
-    jobs
-        Number of jobs that need an A100, each of one GPU.
-    gang
-        Number of GPUs that a job before them needs.
-    """
-    made = scene(mixed(32), gpu_weights="A100=2, L4=1")
-    made.plane.writer.commit([Change(put=[any_model, Queue("one", weight=2, backfill=Backfill.NONE)])])
-    first = [spec(queue="one", models={"A100"}, replicas=gang, gang=True)] if gang else []
-    later = [spec(queue="one", models={"A100"}) for _ in range(jobs)]
-    made.plane.submit(*(spec(queue=any_model.name) for _ in range(40)), *first, *later)
-    made.plane.settle()
-    held = made.plane.controller.live.tree
-    return lambda queue: Counter(
-        {model: held.use(queue).held.get(model_resource(model), 0) // 1000 for model in ("A100", "L4")}
-    )
-
-
-def test_jobs_of_any_model_leave_models_to_those_that_need_them() -> None:
-    """A queue that could use all GPUs takes none that another one needs for its share."""
-    held = some_need_a_model(40, Queue("any"))
-    assert held("one") == {"A100": 16, "L4": 0}
-    assert held("any") == {"A100": 0, "L4": 16}
-
-
-def test_many_models_are_divided() -> None:
-    """With six models, a queue that could use all leaves each to the queue that needs it, as far as its share goes."""
-    models = [f"model-{at}" for at in range(6)]
-    made = scene(fleet(cluster(*[node(*[gpu(model=model) for _ in range(8)]) for model in models])))
-    made.plane.writer.commit([Change(put=[Queue("any", weight=2), *map(Queue, models)])])
-    made.plane.submit(*[spec(queue="any") for _ in range(60)])
-    made.plane.submit(*[spec(queue=model, models={model}) for model in models for _ in range(10)])
-    made.plane.settle()
-    tree = made.plane.controller.live.tree
-    assert {model: tree.use(model).held[GPUS] for model in models} == dict.fromkeys(models, 6000)
-    assert {model: tree.use("any").held[model_resource(model)] for model in models} == dict.fromkeys(models, 2000)
-
-
-def test_no_gpu_stays_free_for_a_share_that_is_not_used() -> None:
-    """Other queues use the part of a share that a queue does not need, whatever the model."""
-    held = some_need_a_model(5, Queue("any"))
-    assert held("one") == {"A100": 5, "L4": 0}
-    assert held("any") == {"A100": 11, "L4": 16}
-
-
-def test_priorities_go_before_the_division_of_models() -> None:
-    """A queue of a higher priority takes all models, also those that others need."""
-    held = some_need_a_model(40, Queue("any", priority=1))
-    assert held("any") == {"A100": 16, "L4": 16}
-
-
-def test_the_division_of_models_lets_no_job_pass_an_earlier_one() -> None:
-    """In a queue without backfill, jobs wait behind one that does not fit, and the models are for the others."""
-    held = some_need_a_model(40, Queue("any"), gang=17)
-    assert held("one") == {"A100": 0, "L4": 0}
-    assert held("any") == {"A100": 16, "L4": 16}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("levels", [1, 2, 3])
@@ -346,20 +284,6 @@ def test_guarantees_are_met_while_jobs_need_single_models(seed: int, weights: st
     tree = made.plane.controller.live.tree
     assert {name: tree.use(name).held.get(GPUS, 0) for name in guaranteed} == guaranteed
     assert made.plane.controller.scheduler.preemptor.displaced.total() == sum(guaranteed.values()) // 1000
-
-
-def test_a_guarantee_is_taken_back_from_many_small_gpus() -> None:
-    """A queue with more small GPUs than its guarantee gives some back, although their weight is less than its share."""
-    parts = fleet(cluster(node(*[gpu(model="A100") for _ in range(4)]), *[node(*[gpu(model="L4")] * 4)] * 3))
-    made = scene(parts, gpu_weights="A100=9")
-    made.plane.writer.commit([Change(put=[Queue(name, guarantee={GPUS: 8000}) for name in "ab"])])
-    made.plane.submit(*[spec(queue="a", models={"A100"}) for _ in range(4)])
-    made.plane.submit(*[spec(queue="b", models={"L4"}) for _ in range(12)])
-    made.plane.run(60, 10)
-    made.plane.submit(*[spec(queue="a", models={"L4"}) for _ in range(9)])
-    made.plane.run(DEFAULT_GRACE_S)
-    tree = made.plane.controller.live.tree
-    assert {name: tree.use(name).held[GPUS] for name in "ab"} == {"a": 8000, "b": 8000}
 
 
 @pytest.mark.parametrize("seed", range(4))

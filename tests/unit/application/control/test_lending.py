@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -16,7 +14,6 @@ from seaway.domain.arrays import task_array
 from seaway.domain.job_spec import Checkpoint, JobSpec
 from seaway.domain.queues import Backfill, Elastic, Preemption, Queue, Reclaim
 from seaway.domain.reasons import time_param
-from seaway.domain.tenancy import Pool, Quota, Tenant
 from seaway.scheduling.cycle.resize import leaving_order
 from seaway.scheduling.engine import decide
 from seaway.scheduling.job_queue import JobQueue
@@ -66,81 +63,6 @@ def resizes(made: Scene, job: str) -> list[str]:
     return [each.reason for each in made.plane.store.events(0, 10_000, job_id=job) if each.kind == "resized"]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A waiting job that gets the room of replicas beyond the minimum of another.
-
-    Attributes
-    ----------
-    records
-        Queues, tenants and pools.
-    hog, waits
-        Fields of the elastic job, and of the waiting one.
-    left
-        Number of replicas that the elastic job keeps.
-    """
-
-    records: Sequence[Any] = ()
-    hog: Mapping[str, Any] = field(default_factory=dict)
-    waits: Mapping[str, Any] = field(default_factory=dict)
-    left: int = 7
-
-
-NEVER = Queue("x", reclaim=Reclaim.NEVER)
-
-CASES = {
-    "another tenant": Case(),
-    "the same tenant": Case(waits={"tenant": "ta"}),
-    "a lower priority": Case(hog={"priority": 9}),
-    "a higher priority": Case(waits={"priority": 100}),
-    "a queue that displaces no job": Case([NEVER], waits={"queue": "x"}),
-    "a queue beyond its guarantee": Case([Queue("y", guarantee={"gpus": 8000}), NEVER], {"queue": "y"}, {"queue": "x"}),
-    "jobs that must not be displaced": Case(hog={"preemptible": False}),
-    "a minimum run time": Case([Queue("default", min_runtime_s=LONG_S, preemptible=False)]),
-    "no backfill": Case([Queue("default", backfill=Backfill.NONE)]),
-    "conservative backfill": Case([Queue("default", backfill=Backfill.CONSERVATIVE)]),
-    "greedy backfill": Case([Queue("default", backfill=Backfill.GREEDY)]),
-    "a whole node": Case(waits={"gpus": 4}, left=4),
-    "a gang over both nodes": Case(waits={"gpus": 3, "replicas": 2, "gang": True}, left=2),
-    "an elastic job": Case(waits={"replicas": 6, "min_replicas": 2, "max_replicas": 6}, left=6),
-    "a limit of a parent": Case(
-        [
-            Queue("all", limit={"gpus": 6000}),
-            Queue("y", parent="all", reclaim=Reclaim.NEVER),
-            Queue("x", parent="all", reclaim=Reclaim.NEVER),
-        ],
-        {"queue": "y"},
-        {"queue": "x"},
-        left=5,
-    ),
-    "a limit of the tenant": Case(
-        [Tenant("ta", quotas={"default": Quota(limit={"gpus": 6000})})], waits={"tenant": "ta"}, left=5
-    ),
-    "a limit of the user": Case(
-        [Tenant("ta", quotas={"default": Quota(user_limit={"gpus": 6000})})], waits={"tenant": "ta"}, left=5
-    ),
-    "a pool that shares a cluster": Case(
-        [Pool("part", frozenset({"alpha"})), Queue("x", pool="part", reclaim=Reclaim.NEVER)], waits={"queue": "x"}
-    ),
-    "jobs without an expected duration": Case(waits={"expected_duration_s": None}),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_waiting_job_gets_lent_replicas_back(name: str) -> None:
-    """Whatever the rules of preemption say, the job runs within 10 s plus grace, and only what it needs leaves."""
-    case = CASES[name]
-    made = nodes_of_four(2)
-    put(made, *case.records)
-    hog = grown(made, **case.hog)
-    waits = made.plane.submit(
-        spec(**{"gpus": 1, "name": "small", "tenant": "tb", "expected_duration_s": 60, **case.waits})
-    )
-    made.plane.run(10)
-    assert [made.state(each) for each in waits] == ["running"]
-    assert (size(made, hog), made.job(hog).attempt) == (case.left, 1)
-
-
 def test_many_tasks_get_their_room_at_once() -> None:
     """More tasks than one search covers do not wait for the grace period of the first ones."""
     made = nodes_of_four(3, 3)
@@ -149,69 +71,6 @@ def test_many_tasks_get_their_room_at_once() -> None:
     made.plane.run(10)
     assert sum(made.state(each) == "running" for each in tasks) == 23
     assert (size(made, hog), made.job(hog).attempt) == (1, 1)
-
-
-def test_a_queue_can_keep_its_replicas() -> None:
-    """With `keep` the job waits. It gets the room once the queue lends."""
-    made = nodes_of_four(2)
-    put(made, Queue("default", elastic=Elastic.KEEP))
-    hog = grown(made)
-    small = made.submit(gpus=1, tenant="tb", priority=100)
-    made.plane.run(60)
-    assert (made.state(small), size(made, hog)) == ("queued", 8)
-    put(made, Queue("default"))
-    made.plane.run(10)
-    assert (made.state(small), size(made, hog)) == ("running", 7)
-
-
-def test_a_job_shrinks_only_if_that_helps() -> None:
-    """A job that would not fit beside the minimum, or that a limit does not admit, takes nothing."""
-    made = nodes_of_four(1)
-    put(made, Queue("x", limit={"gpus": 0}))
-    hog = grown(made, 1)
-    made.submit(gpus=4, tenant="tb")
-    limited = made.submit(gpus=1, tenant="tb", queue="x")
-    made.plane.run(60)
-    assert (size(made, hog), resizes(made, hog)[1:]) == (4, [])
-    assert made.state(limited) == "queued"
-
-
-def test_smaller_jobs_behind_one_that_cannot_be_helped_get_room() -> None:
-    """The first job of a lane fits nowhere, and the next one of another size does."""
-    made = nodes_of_four(1)
-    hog = grown(made, 1)
-    large, small = made.plane.submit(*[spec(gpus=each, tenant="tb", expected_duration_s=60) for each in (4, 2)])
-    made.plane.run(20)
-    assert [made.state(each) for each in (large, small)] == ["queued", "running"]
-    assert size(made, hog) == 2
-
-
-def test_the_job_furthest_above_its_share_shrinks_first() -> None:
-    """Weights, guarantees and priorities of queues and tenants decide, then the spare replicas of the job."""
-    cases: Sequence[tuple[Sequence[Any], dict[str, Any], dict[str, Any], str]] = (
-        ((), {"tenant": "ta", "most": 10}, {"tenant": "tb", "most": 6}, "first"),
-        ((), {"tenant": "ta", "most": 6}, {"tenant": "tb", "most": 10}, "second"),
-        ((Tenant("ta", weight=9),), {"tenant": "ta", "most": 10}, {"tenant": "tb", "most": 6}, "second"),
-        (
-            (Queue("y", guarantee={"gpus": 12_000}),),
-            {"queue": "y", "most": 12},
-            {"queue": "default", "most": 4},
-            "second",
-        ),
-        ((Queue("y", priority=5),), {"queue": "y", "most": 12}, {"queue": "default", "most": 4}, "second"),
-        ((), {"least": 8, "most": 10}, {"least": 2, "most": 6}, "second"),
-    )
-    for records, first, second, expected in cases:
-        made = nodes_of_four(2, 2)
-        put(made, *records)
-        jobs = [grown(made, **{"least": 1, **each}) for each in (first, second)]
-        before = [size(made, each) for each in jobs]
-        assert sum(before) == 16
-        made.submit(gpus=1, tenant="tc")
-        made.plane.run(10)
-        after = [size(made, each) for each in jobs]
-        lost = "first" if after[0] < before[0] else "second"
-        assert (lost, sum(after)) == (expected, 15), (records, first, second)
 
 
 def test_no_job_grows_while_another_waits_for_its_room() -> None:
@@ -243,33 +102,6 @@ def test_both_jobs_say_what_happens() -> None:
     waits = next(each for each in made.plane.store.events(0, 1000, job_id=small) if each.state == "queued")
     ends = time_param(waits.at_ns + 90 * 10**9, seconds=True).replace("T", " ").replace("Z", " UTC")
     assert waits.reason == f"waits until job hog has shrunk by 1 replica, at {ends} at the latest"
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_dry_run_decides_as_the_loop_then_does(name: str) -> None:
-    """It names the job that shrinks and by how much, places the job where it then starts, and changes nothing."""
-    case = CASES[name]
-    made = nodes_of_four(2)
-    put(made, *case.records)
-    hog = grown(made, **case.hog)
-    before = size(made, hog)
-    small = spec(**{"gpus": 1, "name": "small", "tenant": "tb", "expected_duration_s": 60, **case.waits})
-    small = made.plane.admission.with_template_traits(small)
-    trial = made.plane.overview.dry_run(small, "ada")
-    count = before - case.left
-    what = f"would start now and shrink hog by {count} replica{'s' if count > 1 else ''}"
-    assert (trial.fits, str(trial.message)) == (True, what)
-    assert [(each.job_id, each.name, each.replicas) for each in trial.room_from] == [(hog, "hog", count)]
-    hidden = made.plane.overview.dry_run(small, "ada", lambda tenant: tenant == "tc")
-    assert hidden.message == trial.message.replace("hog", hog)
-    made.plane.run(5)
-    assert size(made, hog) == before
-    waits = made.plane.submit(small)[0]
-    made.plane.run(10)
-    started = made.plane.attempt(waits)
-    assert {(each.cluster, each.node) for each in trial.placements} <= {
-        (each.cluster, each.node) for each in started.placements
-    }
 
 
 def test_a_dry_run_names_the_jobs_that_would_be_displaced() -> None:

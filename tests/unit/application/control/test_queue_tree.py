@@ -44,41 +44,6 @@ def held(made: Scene, queue: str) -> int:
     return made.plane.controller.live.tree.use(queue).held.get("gpus", 0)
 
 
-def test_a_limit_of_an_ancestor_bounds_all_its_queues() -> None:
-    """Jobs beyond the limit wait and say so, jobs of other queues pass them, and they start when the use falls."""
-    made = with_queues(gpus(6), Queue("lab", limit={"gpus": 3000}), Queue("x", parent="lab"), Queue("y", parent="lab"))
-    jobs = made.plane.submit(*[spec(queue=name) for name in ("x", "y", "x", "y", "default")])
-    placed = running(made, jobs)
-    assert (sum(placed), placed[-1], held(made, "lab")) == (4, True, 3000)
-    waits = jobs[placed.index(False)]
-    said = made.job(waits).reason
-    assert said == "queue 'lab' holds 3 of its limit of 3 gpus"
-    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
-    assert (reason.code, reason.message) == ("queue_limit", f"waits: {said}")
-    assert reason.params == {"queue": "lab", "held": "3", "limit": "3 gpus", "requested": "1"}
-    made.plane.jobs.cancel(jobs[placed.index(True)], "ada")
-    made.plane.run(5)
-    assert made.state(waits) == "running"
-    assert held(made, "lab") == 3000
-
-
-def test_a_higher_limit_takes_effect_at_once() -> None:
-    """Waiting jobs start when an operator raises the limit; a lower limit stops no running job."""
-    made = with_queues(gpus(4), Queue("x", limit={"gpus": 1000}))
-    jobs = made.plane.submit(*[spec(queue="x") for _ in range(3)])
-    assert sum(running(made, jobs)) == 1
-    made.plane.writer.commit([Change(put=[Queue("x", limit={"gpus": 2000})])])
-    assert sum(running(made, jobs)) == 2
-    made.plane.writer.commit([Change(put=[Queue("x", limit={"gpus": 0})])])
-    assert sum(running(made, jobs)) == 2
-    assert (
-        "holds 2 of its limit of 0 gpus"
-        in DryRuns(made.plane.controller)
-        .reason(made.job(next(each for each in jobs if not made.plane.state(each).placed)), None)
-        .message
-    )
-
-
 def test_a_limit_survives_a_restart() -> None:
     """The use of queues is counted again when everything is read."""
     made = with_queues(gpus(4), Queue("x", limit={"gpus": 2000}))
@@ -87,45 +52,6 @@ def test_a_limit_survives_a_restart() -> None:
     made.plane.restart()
     assert sum(running(made, jobs)) == 2
     assert held(made, "x") == 2000
-
-
-def test_a_share_counts_by_the_device_that_it_gets() -> None:
-    """Memory in MiB counts as a share of the device, known only after the placement, and stays within the limit."""
-    made = with_queues(gpus(4, memory_mib=40_000), Queue("x", limit={"gpus": 1000}))
-    jobs = made.plane.submit(*[spec(queue="x", gpu_memory_mib=20_000) for _ in range(3)])
-    assert sum(running(made, jobs)) == 2
-    assert held(made, "x") == 1000
-    made.plane.jobs.cancel(jobs[running(made, jobs).index(True)], "ada")
-    made.plane.run(5)
-    assert sum(running(made, jobs)) == 2
-
-
-def test_a_limit_of_a_model_leaves_other_models() -> None:
-    """Jobs that may use any model run on others once one is exhausted, and jobs that need it wait."""
-    parts = fleet(
-        cluster(node(gpu(model="A100"), gpu(model="A100")), name="alpha"),
-        cluster(node(gpu(model="L4"), gpu(model="L4")), name="beta"),
-    )
-    made = with_queues(parts, Queue("x", limit={"gpus/a100": 1000}))
-    jobs = made.plane.submit(*[spec(queue="x") for _ in range(4)], spec(queue="x", models={"A100"}))
-    made.plane.settle()
-    used = [made.where(each) for each in jobs if made.plane.state(each).placed]
-    assert sorted(used) == ["alpha", "beta", "beta"]
-    assert made.job(jobs[-1]).reason == "queue 'x' holds 1 of its limit of 1 gpus/a100"
-    left = next(each for each in jobs[:-1] if not made.plane.state(each).placed)
-    assert (
-        "queue 'x' holds 1 of its limit of 1 gpus/a100"
-        in DryRuns(made.plane.controller).reason(made.job(left), None).message
-    )
-
-
-def test_jobs_beyond_a_limit_get_no_reservation() -> None:
-    """They keep no capacity from other queues, though they wait first in theirs."""
-    made = with_queues(gpus(2), Queue("x", limit={"gpus": 1000}))
-    first, waits = made.plane.submit(spec(queue="x"), spec(queue="x"))
-    assert running(made, [first, waits]) == [True, False]
-    assert not made.plane.controller.scheduler.reservations.made()
-    assert running(made, made.plane.submit(spec())) == [True]
 
 
 def test_many_jobs_beyond_a_limit_are_not_tried() -> None:
@@ -140,61 +66,6 @@ def test_many_jobs_beyond_a_limit_are_not_tried() -> None:
     assert running(made, made.plane.submit(spec())) == [True]
     assert tally.decided - before <= 2
     assert held(made, "x") == 1000
-
-
-def test_guarantees_come_before_priorities_and_weights() -> None:
-    """Of six GPUs, a guarantee of two is met, and the rest goes by priority and weight."""
-    made = with_queues(
-        gpus(8),
-        Queue("guaranteed", guarantee={"gpus": 2000}, weight=0),
-        Queue("urgent", priority=1, limit={"gpus": 2000}),
-        Queue("heavy", weight=3),
-        Queue("light"),
-        reservations=False,
-    )
-    names = ("light", "heavy", "urgent", "guaranteed")
-    running(
-        made,
-        made.plane.submit(
-            *[spec(queue=name, gpu_milli=500, gpu_memory_percent=50) for name in names for _ in range(20)]
-        ),
-    )
-    assert {name: held(made, name) for name in names} == {
-        "guaranteed": 2000,
-        "urgent": 2000,
-        "heavy": 3000,
-        "light": 1000,
-    }
-
-
-def test_a_fair_queue_serves_the_tenant_that_holds_least() -> None:
-    """Tenants get the same share, whatever the order of their jobs, in a fair queue; in a FIFO queue they do not."""
-    for order, expected in ((Order.FAIR, {"a": 2000, "b": 2000}), (Order.FIFO, {"a": 4000})):
-        made = with_queues(gpus(4), Queue("x", order=order), reservations=False)
-        many = [spec(queue="x", tenant="a") for _ in range(6)]
-        made.plane.submit(*many)
-        made.clock.advance_s(1)
-        running(made, made.plane.submit(*[spec(queue="x", tenant="b") for _ in range(2)]))
-        tree = made.plane.controller.live.tree
-        found = {tenant: tree.use("x", tenant).held.get("gpus", 0) for tenant in expected}
-        assert found == expected, order
-
-
-@pytest.mark.parametrize(
-    ("backfill", "small", "reserved"),
-    [(Backfill.NONE, False, 1), (Backfill.EASY, True, 1), (Backfill.GREEDY, True, 0)],
-)
-def test_backfill_decides_what_passes_a_large_job(backfill: Backfill, small: bool, reserved: int) -> None:
-    """Behind a job that does not fit, nothing starts, or what ends before its start, or everything that fits."""
-    made = with_queues(gpus(3), Queue("x", backfill=backfill))
-    made.submit(queue="default", gpus=2, time_limit_s=600)
-    large, short = made.plane.submit(
-        spec(queue="x", gpus=3, priority=1), spec(queue="x", time_limit_s=60, expected_duration_s=60)
-    )
-    assert running(made, [large, short]) == [False, small]
-    assert len(made.plane.controller.scheduler.reservations.made()) == reserved
-    other = made.plane.submit(spec(queue="default", time_limit_s=60, expected_duration_s=60))
-    assert running(made, other) == [not small], "jobs of other queues may pass"
 
 
 @pytest.mark.parametrize(("backfill", "long"), [(Backfill.EASY, True), (Backfill.CONSERVATIVE, False)])
@@ -221,28 +92,6 @@ def test_conservative_backfill_delays_no_planned_start(backfill: Backfill, long:
         assert running(made, jobs)[2], "its planned start has come"
 
 
-def test_without_backfill_a_batch_ends_at_the_first_job_that_does_not_fit() -> None:
-    """Jobs that were decided together start only as far as none before them waits, and all start in order later."""
-    made = with_queues(gpus(3), Queue("x", backfill=Backfill.NONE, order=Order.FIFO), reservations=False)
-    jobs = made.plane.submit(*[spec(queue="x", gpus=count) for count in (2, 2, 1)])
-    assert running(made, jobs) == [True, False, False]
-    made.plane.jobs.cancel(jobs[0], "ada")
-    made.plane.run(5)
-    assert running(made, jobs) == [False, True, True]
-
-
-def test_a_change_of_its_order_applies_to_waiting_jobs() -> None:
-    """Waiting jobs are sorted again when the order of their queue changes."""
-    made = with_queues(gpus(1), Queue("x", order=Order.FIFO), reservations=False)
-    jobs = made.plane.submit(*[spec(queue="x", priority=at) for at in range(3)])
-    assert running(made, jobs) == [True, False, False]
-    made.plane.writer.commit([Change(put=[Queue("x", order=Order.PRIORITY)])])
-    made.plane.settle()
-    made.plane.jobs.cancel(jobs[0], "ada")
-    made.plane.run(5)
-    assert running(made, jobs) == [False, False, True]
-
-
 def test_a_dry_run_uses_the_same_limits() -> None:
     """A job that its queue has no room for would wait, and the answer names the limit."""
     made = with_queues(gpus(4), Queue("x", limit={"gpus": 1500}))
@@ -265,31 +114,6 @@ def test_what_if_uses_the_same_limits() -> None:
     assert [move.why for move in answer.waiting] == ["queue 'x' holds 2 of its limit of 2 gpus"]
     moved = what_if.ask(Question(add_nodes=(more,), drain=("alpha/node-0",), jobs=(spec(queue="x"),)))
     assert (len(moved.moved), len(moved.waiting)) == (2, 1)
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_the_limit_of_a_tenant_refuses_no_other_tenant(replicas: int) -> None:
-    """A job that fits only on a model beyond its tenant's limit does not keep an equal one of another waiting."""
-    parts = fleet(
-        cluster(node(gpu(model="A100"), gpu(model="A100")), name="alpha"),
-        cluster(node(gpu(model="L4")), name="beta"),
-    )
-    made = with_queues(parts, Queue("x"))
-    limited = Tenant("a", quotas={"default": Quota(limit={"gpus/a100": 0})})
-    made.plane.writer.commit([Change(put=[limited])])
-    made.plane.settle()
-    blocker = made.submit(queue="x", tenant="b", models={"L4"})
-    first, second = (made.submit(queue="x", tenant=name, replicas=replicas, gang=replicas > 1) for name in "ab")
-    assert [made.plane.state(each).placed for each in (blocker, first, second)] == [True, False, True]
-
-
-def test_what_if_keeps_the_limit_of_a_model() -> None:
-    """A job that needs the last GPU of a model under a limit would start, and the next one would wait."""
-    made = with_queues(gpus(2, model="A100"), Queue("x", limit={"gpus/a100": 1000}))
-    needs = spec(queue="x", models={"A100"})
-    answer = WhatIf(made.plane.controller, made.plane.admission, made.plane.store).ask(Question(jobs=(needs, needs)))
-    assert (len(answer.started), len(answer.waiting)) == (1, 1)
-    assert answer.waiting[0].why == "queue 'x' holds 1 of its limit of 1 gpus/a100"
 
 
 def test_a_job_beyond_a_limit_is_rejected() -> None:
@@ -329,15 +153,6 @@ def test_a_job_beyond_what_its_queue_may_borrow_is_refused() -> None:
     admission.admit(spec(queue="x", gpus=4))
 
 
-def test_a_borrowing_limit_bounds_what_a_queue_holds_beyond_its_guarantee() -> None:
-    """With a guarantee of one GPU and a borrowing limit of two, a queue never holds more than three."""
-    made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 1000}, borrowing_limit={"gpus": 2000}))
-    jobs = made.plane.submit(*[spec(queue="x") for _ in range(5)])
-    assert sum(running(made, jobs)) == 3
-    waits = jobs[running(made, jobs).index(False)]
-    assert made.job(waits).reason == "queue 'x' holds 3 of its limit of 3 gpus"
-
-
 def test_a_lending_limit_keeps_a_part_of_the_guarantee() -> None:
     """Of a guarantee of three GPUs, others use one; the queue itself gets its guarantee at once."""
     made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 3000}, lending_limit={"gpus": 1000}), Queue("y"))
@@ -352,22 +167,6 @@ def test_a_lending_limit_keeps_a_part_of_the_guarantee() -> None:
     made.plane.jobs.cancel(others[running(made, others).index(True)], "ada")
     made.plane.run(5)
     assert (held(made, "x"), held(made, "y")) == (2000, 4000)  # all that is kept is in use
-
-
-def test_gpus_count_with_the_weight_of_their_model() -> None:
-    """A queue with an A100 of weight 3 waits until the other has as much in L4."""
-    parts = fleet(
-        cluster(node(*[gpu(model="A100") for _ in range(2)]), name="alpha"),
-        cluster(node(*[gpu(model="L4") for _ in range(6)]), name="beta"),
-    )
-    made = with_queues(parts, Queue("x"), Queue("y"), gpu_weights="A100=3")
-    blocker = made.plane.submit(spec(queue="default", gpus=6, models={"L4"}), spec(queue="x", models={"A100"}))
-    made.plane.settle()
-    jobs = made.plane.submit(*[spec(queue=name, models={"L4"}) for name in "xy" for _ in range(6)])
-    made.plane.jobs.cancel(blocker[0], "ada")
-    made.plane.run(5)
-    assert (held(made, "x"), held(made, "y")) == (1000 + 2000, 4000)
-    assert sum(running(made, jobs)) == 6
 
 
 @pytest.mark.parametrize(
@@ -386,19 +185,6 @@ def test_heavy_users_of_the_past_wait_longer(*, half_life_s: float, restart: boo
     assert (held(made, "x"), held(made, "y")) == expected
     past = {each.queue: each.past for each in made.plane.overview.shares() if not each.tenant}
     assert past == {"default": 0, "x": pytest.approx(0.5 if half_life_s else 0, abs=0.02), "y": 0}
-
-
-def test_a_waiting_job_gains_priority_with_its_age() -> None:
-    """With a stream of jobs of a higher priority, a job starts once its age makes up for the difference."""
-    made = with_queues(gpus(1), Queue("x", order=Order.PRIORITY, ageing_s=100))
-    made.plane.submit(spec(queue="x", priority=5, expected_duration_s=20))
-    made.plane.settle()
-    old, waited_s = made.plane.submit(spec(queue="x", expected_duration_s=20))[0], 0
-    while made.state(old) in {"pending", "queued"} and waited_s < 1000:
-        made.plane.submit(spec(queue="x", priority=5, expected_duration_s=20))
-        made.plane.run(20)
-        waited_s += 20
-    assert 500 <= waited_s <= 600
 
 
 @pytest.mark.parametrize(

@@ -61,20 +61,6 @@ def many(count: int, tenant: str = "a", queues: str = "xy", **fields: object) ->
     return [spec(tenant=tenant, queue=queues[at % len(queues)], **fields) for at in range(count)]
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_smaller_job_starts_although_larger_ones_exceed_a_limit(changed: bool) -> None:
-    """A job that requests less than all that wait is tried at once, whether it is new or was changed."""
-    made = with_quota(gpus(4), Quota(limit={"gpus": 3000}))
-    made.submit(tenant="a", queue="x", gpus=2)
-    large = made.submit(tenant="a", queue="x", gpus=2)
-    assert made.state(large) == "queued"
-    small = spec(tenant="a", queue="x")
-    if changed:
-        made.plane.jobs.change(large, small, "ada")
-    job_id = large if changed else made.submit(tenant="a", queue="x")
-    assert placed(made, [job_id]) == 1
-
-
 def test_a_tenant_never_exceeds_its_limit_in_a_pool() -> None:
     """The limit holds over all queues of the pool, others pass, and the waiting job names the quota."""
     made = with_quota(gpus(6), Quota(limit={"gpus": 3000}))
@@ -138,18 +124,6 @@ def test_user_limits_that_are_set_later_apply_to_waiting_jobs() -> None:
     made.plane.jobs.cancel(blocker[0], "ada")
     made.plane.run(5)
     assert (placed(made, ada), placed(made, bob)) == (1, 1)
-
-
-def test_the_number_of_running_jobs_is_limited() -> None:
-    """A limit of jobs counts jobs of any size, of queues as well as of tenants."""
-    made = with_quota(gpus(6), Quota(limit={JOBS: 2}))
-    assert placed(made, made.plane.submit(*many(3))) == 2
-    put(made, Queue("z", limit={JOBS: 1}))
-    jobs = made.plane.submit(*many(2, "b", queues="z"))
-    assert placed(made, jobs) == 1
-    waits = next(job for job in jobs if not made.plane.state(job).placed)
-    message = DryRuns(made.plane.controller).reason(made.job(waits), None).message
-    assert message == "waits: queue 'z' holds 1 of its limit of 1 job"
 
 
 def test_a_job_that_fails_over_counts_once() -> None:
@@ -246,24 +220,6 @@ def test_a_workload_that_does_not_start_counts_once() -> None:
     assert (use_of_a(made).held["gpus"], use_of_a(made).jobs, use_of_a(made).attempts) == (1000, 1, 1)
 
 
-def test_a_guarantee_goes_before_the_share_of_other_tenants() -> None:
-    """In a fair queue, a tenant gets its guarantee even if its weight leaves it nothing else."""
-    made = with_quota(gpus(8), Quota(guarantee={"gpus": 3000}), weight=0, reservations=False)
-    blocker = made.plane.submit(spec(gpus=8))
-    placed(made, blocker)
-    both = [made.plane.submit(*many(8, tenant, queues="x")) for tenant in "ab"]
-    made.plane.jobs.cancel(blocker[0], "ada")
-    made.plane.run(5)
-    assert [placed(made, jobs) for jobs in both] == [3, 5]
-
-
-def test_tenants_share_a_fair_queue_by_weight() -> None:
-    """A tenant of weight 3 gets three times the share of a tenant of weight 1, also if it submits later."""
-    made = with_quota(gpus(8), Quota(), weight=3, reservations=False)
-    jobs = {tenant: made.plane.submit(*many(8, tenant, queues="x")) for tenant in "ba"}
-    assert {tenant: placed(made, each) for tenant, each in jobs.items()} == {"b": 2, "a": 6}
-
-
 def test_a_job_that_its_quota_can_never_admit_is_rejected() -> None:
     """Admission names the quota, its limit and what is left, for the tenant and for each user."""
     made = with_quota(gpus(4), Quota(limit={"gpus": 2000, JOBS: 5}, user_limit={"memory": 100}))
@@ -279,16 +235,6 @@ def test_a_job_that_its_quota_can_never_admit_is_rejected() -> None:
     with pytest.raises(RejectedError, match="each user of tenant 'a' in pool 'default' has a limit of 100Mi memory"):
         made.plane.admission.admit(spec(queue="x", tenant="a", memory_mib=200))
     made.plane.admission.admit(spec(queue="x", tenant="a", gpus=2))
-
-
-def test_a_dry_run_keeps_the_quota_of_its_user() -> None:
-    """A dry run says that the quota has no room, for the user who asks."""
-    made = with_quota(gpus(4), Quota(user_limit={"gpus": 1000}))
-    made.plane.submit(*many(1), actor="ada")
-    made.plane.settle()
-    runs = DryRuns(made.plane.controller)
-    assert not runs.dry_run(spec(queue="x", tenant="a"), "ada").fits
-    assert runs.dry_run(spec(queue="x", tenant="a"), "bob").fits
 
 
 def test_the_number_of_waiting_jobs_is_limited_at_submit() -> None:
@@ -340,26 +286,6 @@ def test_what_unfinished_jobs_of_a_tenant_request_is_limited() -> None:
         made.plane.jobs.change(small.id, replace(small.spec, run=large), "ada")
     made.plane.jobs.delete(first.id, "ada")
     made.plane.jobs.change(small.id, replace(small.spec, run=large), "ada")
-
-
-def test_a_model_without_room_for_one_tenant_has_room_for_another() -> None:
-    """A tenant at its limit of a model does not keep equal jobs of another tenant from that model."""
-    quota = Quota(limit={"gpus/a100": 1400})
-    made = with_quota(gpus(4, model="A100"), quota)
-    put(made, Tenant("b", quotas={"default": quota}))
-    half = {"gpu_memory_mib": 40_960, "queue": "x"}
-    first = [made.submit(tenant="a", **half) for _ in range(3)]
-    second = [made.submit(tenant="b", **half) for _ in range(3)]
-    assert (placed(made, first), placed(made, second)) == (2, 2)
-
-
-def test_a_tenant_without_room_for_a_job_does_not_keep_another_from_a_reservation() -> None:
-    """A job that its quota can never admit has no reservation; an equal job of another tenant has."""
-    made = with_quota(gpus(2, model="A100"), Quota(limit={"gpus/a100": 1000}))
-    made.submit(queue="x", tenant="b", expected_duration_s=100)
-    first, second = (made.submit(queue="x", tenant=tenant, gpus=2, expected_duration_s=50) for tenant in "ab")
-    assert made.plane.controller.scheduler.reservations.of(first) is None
-    assert made.plane.controller.scheduler.reservations.of(second)
 
 
 @pytest.mark.parametrize("queue", ["x", "y"])

@@ -115,30 +115,6 @@ def test_devices_of_leaving_replicas_stay_allocated_until_the_cluster_confirms()
     assert made.state(waits) == "running"
 
 
-def test_waiting_jobs_come_before_more_replicas() -> None:
-    """Free devices go to a job that waits, even if it was submitted later."""
-    made = nodes_of_four(1)
-    job, blocker = service(made, 2), made.submit(gpus=2, expected_duration_s=60)
-    scaled(made, job, 4)
-    later = made.plane.submit(spec(gpus=1, expected_duration_s=1000))[0]
-    made.plane.run(80)
-    assert made.state(blocker) == "completed"
-    assert made.state(later) == "running"
-    assert len(made.plane.attempt(job).placements) == 3
-
-
-def test_more_replicas_respect_the_limit_of_the_queue() -> None:
-    """A service gets as many replicas as its queue may hold, and the others when the limit rises."""
-    made = nodes_of_four()
-    made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 3000})])])
-    job = service(made, 2, queue="small")
-    scaled(made, job, 8)
-    assert len(made.plane.attempt(job).placements) == 3
-    made.plane.writer.commit([Change(put=[Queue("small", limit={"gpus": 5000})])])
-    made.plane.run(10)
-    assert len(made.plane.attempt(job).placements) == 5
-
-
 def test_a_cluster_that_refuses_more_replicas_leaves_the_others_running() -> None:
     """The new replicas are taken back with the reason, and tried again later."""
     made = nodes_of_four()
@@ -289,17 +265,6 @@ def elastic(made: Scene, least: int, most: int, **fields: object) -> str:
     return job
 
 
-def test_an_elastic_job_starts_with_its_minimum_and_grows() -> None:
-    """It does not wait for its maximum, and gets what is free, one resize per cool-down."""
-    made = nodes_of_four(1)
-    blocker = made.submit(gpus=2, expected_duration_s=1000)
-    job = elastic(made, 1, 8)
-    assert len(made.plane.attempt(job).placements) == 2
-    made.plane.jobs.cancel(blocker, "ada")
-    made.plane.run(100)
-    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (4, 1)
-
-
 def test_a_gang_keeps_its_minimum() -> None:
     """An elastic gang waits for its minimum, and a lower wanted number is refused."""
     made = nodes_of_four(1)
@@ -421,61 +386,6 @@ def test_what_shrinking_does_not_give_is_taken_by_preemption(age_s: int) -> None
     waited = [each.reason for each in made.plane.store.events(0, 1000, job_id=large)]
     shrinks = "waits until job work has shrunk by 2 replicas and job work has ended, at 20"
     assert any(each.startswith(shrinks) for each in waited)
-
-
-def test_an_elastic_job_ends_only_if_nothing_else_makes_room() -> None:
-    """A job for all GPUs displaces the elastic one whole; one that leaves its minimum displaces the others."""
-    made = nodes_of_four(1)
-    by_priority(made)
-    others = made.plane.submit(*[spec(gpus=1, expected_duration_s=100_000) for _ in range(2)])
-    job = elastic(made, 1, 8)
-    (large,) = urgent(made, 3)
-    assert [made.state(each) for each in (large, job, *others)] == ["running", "running", "queued", "queued"]
-    made.plane.jobs.cancel(large, "ada")
-    made.plane.run(300)
-    (whole,) = urgent(made, 4)
-    assert [made.state(each) for each in (whole, job)] == ["running", "queued"]
-
-
-def test_elastic_jobs_shrink_replica_by_replica() -> None:
-    """Only as many replicas leave as the waiting jobs need, also if several of them ask at once."""
-    made = nodes_of_four(2)
-    by_priority(made)
-    other = made.submit(gpus=1, expected_duration_s=100_000)
-    job = elastic(made, 1, 8)
-    assert len(made.plane.attempt(job).placements) == 7
-    small = urgent(made, 1)
-    assert (made.state(small[0]), len(made.plane.attempt(job).placements)) == ("running", 6)
-    several = urgent(made, 1, 2, 1, priority=4)
-    assert [made.state(each) for each in (*several, other, job)] == ["running"] * 5
-    assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (2, 1)
-    assert pods(made, job) == sorted(each.replica for each in made.plane.attempt(job).placements)
-    assert made.plane.controller.live.tree.node("default").use.held["gpus"] == 8000
-
-
-def test_the_replicas_leave_that_are_where_the_waiting_job_may_run() -> None:
-    """Of an elastic job on two GPU models, those on the model of the waiting job leave, whichever are the last."""
-    models = [[gpu(model=model) for _ in range(4)] for model in ("A100", "L4")]
-    for model in ("A100", "L4"):
-        made = scene(fleet(cluster(*[node(*each) for each in models], name="alpha")))
-        by_priority(made)
-        job = elastic(made, 6, 8)
-        (small,) = urgent(made, 2, models={model})
-        assert [made.state(each) for each in (small, job)] == ["running"] * 2
-        assert (len(made.plane.attempt(job).placements), made.job(job).attempt) == (6, 1)
-
-
-def test_the_minimum_run_time_protects_the_minimum_of_an_elastic_job() -> None:
-    """A job that has not run for long shrinks, and ends later."""
-    made = nodes_of_four(1)
-    by_priority(made, min_runtime_s=3600)
-    job = elastic(made, 2, 4)
-    small, large = urgent(made, 2, 4)
-    assert [made.state(each) for each in (small, large, job)] == ["running", "queued", "running"]
-    assert len(made.plane.attempt(job).placements) == 2
-    made.plane.jobs.cancel(small, "ada")
-    made.plane.run(4000)
-    assert [made.state(each) for each in (large, job)] == ["running", "queued"]
 
 
 def test_a_decision_to_shrink_and_displace_survives_a_restart_at_every_commit() -> None:
