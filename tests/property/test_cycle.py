@@ -16,6 +16,7 @@ import pytest
 
 from seaway.application.control.settings import ControlSettings
 from seaway.application.views import DryRun
+from seaway.application.whatif import trial as trials
 from seaway.application.whatif.dry_run import DryRuns
 from seaway.application.whatif.question import Consequences, Question
 from seaway.application.whatif.queues import QueueChanges
@@ -29,7 +30,6 @@ from seaway.domain.placement import Placement
 from seaway.domain.queues import Backfill, Order, Queue, Reclaim
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.columns import PLAN_NODE, PLAN_REPLICA, PLAN_SLICE_END, PLAN_SLICE_FIRST, SLICE_DEVICE
-from seaway.scheduling.cycle import plan as plans
 from seaway.scheduling.cycle.displace import Claim, Preemptor
 from seaway.scheduling.cycle.jobs import Entry
 from seaway.scheduling.snapshot.snapshot import Snapshot
@@ -274,7 +274,7 @@ class Inquirer(Ruled):
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Trial, "sides", noted)
-            patched.setattr(plans, "MAX_FOLLOWED", 0)  # the time after the change is not compared here
+            patched.setattr(trials, "MAX_FOLLOWED", 0)  # the time after the change is not compared here
             return self.what_if.ask(question)
 
     def _applied(self, event: Json) -> None:
@@ -356,7 +356,7 @@ def _learning(drawn: Json, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 def test_jobs_start_when_they_are_expected(seed: int, learns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With exact durations and no later arrivals, each job starts within a second of its expected start by nodes."""
     monkeypatch.setattr(record_cycle, "START_S", 0)
-    drawn = _without_plans(history(seed))
+    drawn = history(seed)
     submits = [each for each in drawn["events"] if "submit" in each][:14]
     drawn = {**drawn, "events": submits}
     recorder = _learning(drawn, monkeypatch) if learns else Recorder(drawn)

@@ -42,6 +42,9 @@ from seaway.scheduling.snapshot.update import put_node
 ASKED = "asked-"
 """Prefix of the names of jobs in a question. Job IDs have no hyphen."""
 
+MAX_FOLLOWED = 200
+"""Maximum number of running and waiting jobs of which each is followed, on both sides. With more, amounts count."""
+
 MAX_NODES = 1000
 """Maximum number of nodes that a question can add."""
 
@@ -87,7 +90,7 @@ class Trial:
             live = controller.live
             # Plans count amounts only: which jobs do not fit is known for the present fleet, and not for another.
             self.before: PlanState = replace(controller.forecast.state(), refused=frozenset())
-            self._unchanged = controller.forecast.ahead(self.before)
+            self._unchanged = controller.forecast.ahead(self.before, MAX_FOLLOWED)
             copy = copy_of(live, controller.scheduler, controller.lock, names, policy)
             self._tenants = {**live.tenants}
             self._closed = closed_places(live.fleet, controller.names.reservations)
@@ -323,7 +326,8 @@ class Trial:
 
 def _side(state: PlanState, ahead: Ahead | None, started: Sequence[Entry] = ()) -> Side:
     runs = running(state)
-    return Side(state, runs, expected_starts(state, runs, ahead, MAX_PLANNED), started)
+    followed = ahead if state.follows(MAX_FOLLOWED) and not state.has_planned else None
+    return Side(state, runs, expected_starts(state, runs, followed, MAX_PLANNED), started)
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

@@ -165,14 +165,23 @@ class Ahead:
 
     # Later.
 
-    def look(self, most: int) -> None:
-        """Let time pass until `most` jobs have started, or nothing ends any more."""
+    def look(self, most: int, late: Callable[[], bool] = lambda: False) -> bool:
+        """Let time pass until `most` jobs have started, or nothing ends any more. Report whether that was reached.
+
+        Parameters
+        ----------
+        late
+            Report whether to stop before that.
+        """
         idle, started = 0, -1
         for _ in self.moments():
             idle, started = idle + 1 if len(self.starts_ns) == started else 0, len(self.starts_ns)
             waits = len(self.fork.waiting) or any(self.later.values())
             if not waits or started >= most or idle >= MAX_IDLE:
                 break
+            if late():
+                return False
+        return True
 
     def moments(self) -> Iterator[None]:
         """Decide, and let time pass to the next moment at which something ends, arrives, or is decided otherwise.

@@ -41,9 +41,6 @@ from seaway.scheduling.queueing.tree import RESTART_COST_S, GpuWeights, Holder, 
 MAX_PLANNED = 2000
 """Maximum number of jobs with a planned start. Jobs behind them have none."""
 
-MAX_FOLLOWED = 200
-"""Maximum number of running and waiting jobs of which each is followed. With more, amounts are counted."""
-
 NS_PER_S = 1_000_000_000
 
 _RESOURCES = (GPUS, GPU_MEMORY, CPU, MEMORY)
@@ -72,6 +69,11 @@ class PlannedStart:
     ends_ns: int | None = None
     clusters: frozenset[str] = frozenset()
     by_amounts: bool = True
+
+    def later(self, jobs: int, shift_ns: int) -> PlannedStart:
+        """Return the same start behind other jobs, by another clock."""
+        starts_ns, ends_ns = (None if each is None else each + shift_ns for each in (self.starts_ns, self.ends_ns))
+        return replace(self, rank=self.rank + jobs, starts_ns=starts_ns, ends_ns=ends_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +159,15 @@ class PlanState:
         known_s = entry.max_duration_s
         return self.typical_s if known_s is None and not entry.spec.restarts else known_s
 
+    def follows(self, most: int) -> bool:
+        """Report whether at most some jobs run or wait, so that each can be followed."""
+        return len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later) <= most
+
     @property
-    def follows(self) -> bool:
-        """False if too many jobs run or wait to follow each, or if some start when a plan says so."""
-        count, planned = len(self.attempts) + len(self.entries), frozenset(self.planned)
-        if count + sum(each.count for each, _ in self.later) > MAX_FOLLOWED:
-            return False
-        return all(each.queue not in planned for each in self.entries)
+    def has_planned(self) -> bool:
+        """True if jobs wait that start when the plan says so."""
+        planned = frozenset(self.planned)
+        return any(each.queue in planned for each in self.entries)
 
     @property
     def planned(self) -> Sequence[str]:

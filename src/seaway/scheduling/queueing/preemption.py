@@ -644,6 +644,8 @@ class VictimSearch:
             on = _OnNodes(candidates)
         if not candidates or self._room(on, on.amounts).sum() < self._job.replicas:
             return None
+        if not any(self._may_leave(each, beyond=True) for each in candidates):
+            return None  # no set has a first victim
         with rules.tree.unwatched():
             try:
                 self._try_all(candidates, on)

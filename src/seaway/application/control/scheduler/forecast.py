@@ -1,14 +1,14 @@
 """Expected order and starts of waiting jobs, planned from the live state on demand.
 
-With few jobs, the scheduling cycle runs on a copy of the state, and time passes there from the end of one job to the
-next. Otherwise amounts are counted; see `seaway.scheduling.cycle.plan`.
+The scheduling cycle runs on a copy of the state, and time passes there from the end of one job to the next. For jobs
+that have not started there after some time, and with many jobs, amounts are counted (`seaway.scheduling.cycle.plan`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -41,6 +41,12 @@ STALE_NS = 2_000_000_000
 """Time for which callers get the last plan while a new one is made, nanoseconds."""
 
 NS_PER_S = 1_000_000_000
+
+MAX_FOLLOWED = 2000
+"""Maximum number of running and waiting jobs of which each is followed."""
+
+LOOK_NS = 250_000_000
+"""Time after which the other jobs are not followed, nanoseconds. A virtual clock does not count it."""
 
 RECORD_NS = 60 * NS_PER_S
 """Minimum age of a plan before it is made again only to record estimates, nanoseconds."""
@@ -95,7 +101,8 @@ class Forecast:
         with self._lock:
             state = self.state()
             ahead = self.ahead(state)
-        self._plan = expected_starts(state, running(state), ahead)
+        until_ns = clock.monotonic_ns() + LOOK_NS
+        self._plan = expected_starts(state, running(state), ahead, late=lambda: clock.monotonic_ns() >= until_ns)
         self._compare()
         self._recorded_ns = clock.monotonic_ns()
         took_s = (clock.monotonic_ns() - began_ns) / NS_PER_S
@@ -130,9 +137,9 @@ class Forecast:
                 if planned.starts_ns is not None and job_id in waiting:
                     self._first.setdefault(job_id, planned.starts_ns)
 
-    def ahead(self, state: PlanState) -> Ahead | None:
+    def ahead(self, state: PlanState, most: int = MAX_FOLLOWED) -> Ahead | None:
         """Return a copy of the control loop if each of its jobs can be followed. The caller holds the lock."""
-        return copy_of(self._live, self._scheduler, self._lock).ahead if state.follows else None
+        return copy_of(self._live, self._scheduler, self._lock).ahead if state.follows(most) else None
 
     def state(self) -> PlanState:
         """Return the inputs of a plan. The caller holds the lock of the control-plane state."""
@@ -142,7 +149,11 @@ class Forecast:
 
 
 def expected_starts(
-    state: PlanState, attempts: Sequence[tuple[Key, Running]], ahead: Ahead | None, most: int = MAX_PLANNED
+    state: PlanState,
+    attempts: Sequence[tuple[Key, Running]],
+    ahead: Ahead | None,
+    most: int = MAX_PLANNED,
+    late: Callable[[], bool] = lambda: False,
 ) -> Mapping[str, PlannedStart]:
     """Return the expected starts of waiting jobs, in order.
 
@@ -154,11 +165,13 @@ def expected_starts(
         Copy of the control loop in this state, in which time passes; None to count amounts.
     most
         Maximum number of jobs with a planned start.
+    late
+        Report whether amounts are counted for the jobs that have not started yet in the copy.
     """
-    return _followed(state, ahead, most) if ahead and state.follows else planned(state, attempts, most)
+    return _followed(state, ahead, most, late) if ahead else planned(state, attempts, most)
 
 
-def _followed(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, PlannedStart]:
+def _followed(state: PlanState, ahead: Ahead, most: int, late: Callable[[], bool]) -> Mapping[str, PlannedStart]:
     """Return the starts that the scheduling cycle decides as time passes, in the order of starts; the others follow."""
     arrays = {tasks.array.id: tasks.array for tasks, _ in state.later}
     for entry in later_entries(state, most):
@@ -169,7 +182,7 @@ def _followed(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, Planned
         else:
             ahead.fork.submit(*task)
     shift_ns = state.now_ns - ahead.fork.clock.now_ns()
-    ahead.look(most)
+    complete = ahead.look(most, late)
     waiting = {each.id: each for each in state.entries}
     started = sorted((at_ns, job_id) for job_id, at_ns in ahead.starts_ns.items() if job_id in waiting)
     left = [each for job_id, each in waiting.items() if job_id not in ahead.starts_ns]
@@ -180,7 +193,21 @@ def _followed(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, Planned
         ends_ns = None if lasts_s is None else starts_ns + lasts_s * NS_PER_S
         clusters = entry.job.demand.nodes.clusters
         found[job_id] = PlannedStart(rank, starts_ns, ends_ns, clusters, by_amounts=False)
+    if not complete:
+        rest = _rest(state, ahead, most - len(started))
+        found.update({key: each.later(len(started), shift_ns) for key, each in rest.items() if key in waiting})
+        return found
     for rank, entry in enumerate(in_order(state.discipline, ahead.fork.tree, left), len(started)):
         clusters = entry.job.demand.nodes.clusters
         found[entry.id] = PlannedStart(rank, None, None, clusters, by_amounts=False)
     return found
+
+
+def _rest(state: PlanState, ahead: Ahead, most: int) -> Mapping[str, PlannedStart]:
+    """Plan the jobs that have not started yet in a copy of the control loop, by amounts."""
+    fork, later = ahead.fork, []
+    for tasks, one in state.later:
+        placed = (key[0] for key in fork.attempts if (job := fork.jobs.get(key[0])) and job.array == tasks.array.id)
+        later.append((replace(tasks, count=len(ahead.later.get(tasks.array.id, ())), placed=frozenset(placed)), one))
+    rest = replace(ahead.plan.of_jobs(fork, ahead.cycle.reservations, ahead.cycle.preemptor), later=later)
+    return planned(rest, running(rest), most)
