@@ -35,7 +35,7 @@ def submit_all(made: Scene, names: Iterable[str], **fields: object) -> None:
 
 @pytest.fixture(params=["nodes", "amounts"])
 def counts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What expected starts count: as usual, or if there is only time to look at what starts now."""
+    """Return what expected starts count: as usual, or if there is only time to look at what starts now."""
     if request.param == "amounts":
         monkeypatch.setattr(forecast, "LOOK_NS", 0)
     return str(request.param)

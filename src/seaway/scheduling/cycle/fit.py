@@ -74,7 +74,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What places the jobs of a state. What it allocates is kept until it is released.
+    """Places for the jobs of a state, found by the engine. What it allocates is kept until it is released.
 
     Attributes
     ----------
