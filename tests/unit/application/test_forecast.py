@@ -11,7 +11,7 @@ from seaway.application.control import arrays
 from seaway.application.control.scheduler import forecast
 from seaway.domain.arrays import TaskArray
 from seaway.domain.queues import Backfill, Order, Preemption, Queue
-from seaway.domain.tenancy import Quota, Tenant
+from seaway.domain.tenancy import Tenant
 from seaway.wire.explanations import reason_fields
 from tests.unit.application.scene import START_S, Scene, scene, spec
 
@@ -72,44 +72,6 @@ def test_the_errors_of_short_jobs_count() -> None:
     assert error.total_s <= 3 * START_S
 
 
-def test_a_start_behind_a_job_without_an_end_is_unknown() -> None:
-    """Nothing is promised that depends on an unknown duration."""
-    made = scene()
-    submit_all(made, "ab", expected_duration_s=None)
-    submit_all(made, "c")
-    assert starts_s(made) == {"c": None}
-
-
-@pytest.mark.parametrize("lasts_s", [100, None])
-def test_a_job_that_does_not_fit_is_not_expected_now(lasts_s: int | None) -> None:
-    """There is enough in total, but not on one node: it starts when a job ends, if that is known."""
-    made = scene()
-    for name in ("alpha", "beta"):
-        submit_all(made, [name], gpus=1, clusters={name}, expected_duration_s=lasts_s)
-    made.plane.run(10)
-    submit_all(made, "c")
-    assert starts_s(made) == {"c": 90 + START_S if lasts_s else None}
-
-
-def test_a_limit_delays_the_expected_start() -> None:
-    """A job that has room in the fleet waits for the end of a job that holds its queue's limit."""
-    made = scene()
-    made.plane.operations.put_queue(Queue("small", limit={"gpus": 2000}), "ada")
-    submit_all(made, "ab", queue="small")
-    assert starts_s(made) == {"b": pytest.approx(100 + START_S, abs=START_S)}
-
-
-def test_a_quota_of_jobs_delays_the_expected_start() -> None:
-    """A tenant with a quota of one job runs one after the other, whatever is free."""
-    made = scene()
-    made.plane.operations.put_tenant(Tenant("default", quotas={"default": Quota(limit={"jobs": 1})}), "ada")
-    submit_all(made, "abc", gpus=1)
-    assert starts_s(made) == {
-        "b": pytest.approx(100 + START_S, abs=START_S),
-        "c": pytest.approx(200 + START_S, abs=START_S),
-    }
-
-
 def test_room_of_a_winner_is_not_expected_to_be_free() -> None:
     """A job that goes before one that displaced another is expected after it, since its room is reserved."""
     made = scene()
@@ -125,39 +87,6 @@ def test_room_of_a_winner_is_not_expected_to_be_free() -> None:
     made.plane.settle()
     found = starts_s(made)
     assert found["next"] == pytest.approx((found["high"] or 0) + 100, abs=1)
-
-
-@pytest.mark.parametrize("rule", ["priority", "guarantee"])
-def test_a_displacement_after_the_minimum_run_time_is_expected(rule: str) -> None:
-    """A job that may displace others later is expected then. The displaced one returns before those behind it."""
-    made = scene()
-    for queue in (
-        Queue("x", min_runtime_s=300, preemption=Preemption.PREEMPT_LOWER_PRIORITY),
-        Queue("y", guarantee={"gpus": 2000} if rule == "guarantee" else {}),
-    ):
-        made.plane.operations.put_queue(queue, "ada")
-    submit_all(made, ["first", "second"], queue="x", expected_duration_s=None)
-    made.plane.run(100)
-    asks = "x" if rule == "priority" else "y"
-    urgent = made.submit(name="urgent", queue=asks, priority=5, gpus=2, expected_duration_s=100)
-    submit_all(made, ["later"], queue="x")
-    made.plane.run(10)
-    assert starts_s(made) == {"urgent": pytest.approx(190, abs=2 * START_S), "later": None}
-    made.plane.run(250)
-    assert made.state(urgent) == "running"
-    made.plane.run(100)
-    assert {each.spec.name for each in made.plane.controller.live.attempts.values()} == {"first", "second"}
-
-
-def test_a_short_job_is_expected_to_overtake_only_with_backfill() -> None:
-    """A large job waits for the running one. A short one fits beside that, and has started."""
-    for backfill, expected in ((Backfill.EASY, {"b": 200}), (Backfill.NONE, {"b": 200, "c": 300})):
-        made = scene()
-        made.plane.operations.put_queue(Queue("q", order=Order.FIFO, backfill=backfill), "ada")
-        submit_all(made, "a", queue="q", expected_duration_s=200)
-        submit_all(made, "b", queue="q", gpus=1, replicas=3, gang=True)
-        submit_all(made, "c", queue="q", gpus=2, expected_duration_s=50)
-        assert starts_s(made) == expected
 
 
 def test_jobs_are_expected_in_the_order_of_their_queue() -> None:

@@ -354,23 +354,6 @@ def test_no_job_starts_that_would_delay_the_first_of_its_queue() -> None:
     assert {each.job_id for each in more.started} >= {first, waits}
 
 
-@pytest.mark.parametrize(("backfill", "started"), [(Backfill.GREEDY, ["l"]), (Backfill.EASY, []), (Backfill.NONE, [])])
-def test_queues_without_reservations_start_what_fits(backfill: Backfill, started: list[str]) -> None:
-    """With greedy backfill a later job starts, as in the queue. So does one of another queue whose turn it is."""
-    made = scene(fleet(cluster(node(gpu(), gpu(), gpu()), name="alpha")))
-    made.plane.operations.put_queue(Queue("default", backfill=backfill), "ada")
-    made.plane.operations.put_queue(Queue("other"), "ada")
-    made.submit(expected_duration_s=100)
-    made.submit(gpus=3, expected_duration_s=10)
-    answer = what_if(made).ask(Question(jobs=(spec(name="l", expected_duration_s=500),)))
-    assert [each.job for each in answer.started] == started
-    other = spec(name="o", queue="other", expected_duration_s=500)
-    assert [each.job for each in what_if(made).ask(Question(jobs=(other,))).started] == ["o"]
-    made.plane.submit(other)
-    made.plane.run(3)
-    assert "o" in {each.spec.name for each in made.plane.controller.live.attempts.values()}
-
-
 def test_it_is_reported_why_a_job_that_is_asked_about_would_wait() -> None:
     """Each job that would wait says what is in its way, and those that would run say nothing."""
     made = scene()

@@ -13,7 +13,7 @@ from seaway.application.whatif.queues import MovedJobs, QueueChanges
 from seaway.application.whatif.trial import NewNodes
 from seaway.application.whatif.waits import WaitChange, WaitChanges
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Backfill, Elastic, Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Backfill, Order, Preemption, Queue, Reclaim
 from seaway.domain.tenancy import Tenant
 from seaway.scheduling.plugins.priority_sort import PrioritySort
 from seaway.scheduling.policies.registry import make_profile
@@ -365,22 +365,6 @@ def test_a_guarantee_that_is_raised_is_taken_back(reclaim: Reclaim, taken: int) 
     assert not what_if(made).ask(Question()).stopped, "nothing changes"
 
 
-def test_a_job_of_a_question_displaces_as_in_its_queue() -> None:
-    """The answer names the job with the least loss that would end for it; one that may not be displaced stays."""
-    rules = Queue("x", preemption=Preemption.PREEMPT_LOWER_PRIORITY, min_runtime_s=60)
-    made, running = single_gpus(rules)
-    asked = spec(name="urgent", queue="x", priority=5)
-    assert not what_if(made).ask(Question(jobs=(asked,))).started, "all jobs ran for too short a time"
-    made.plane.run(60)
-    made.plane.jobs.change(running[0], replace(made.job(running[0]).spec, priority=9), "ada")
-    made.plane.settle()
-    answer = what_if(made).ask(Question(jobs=(asked,)))
-    assert [each.job for each in answer.started] == ["urgent"]
-    (stopped,) = answer.stopped
-    assert stopped.job_id in running[1:]
-    assert not what_if(made).ask(Question(jobs=(replace(asked, priority=0),))).started
-
-
 def test_elastic_jobs_shrink_off_drained_nodes_as_in_the_loop() -> None:
     """They do not move while their minimum stays; otherwise they move whole. If a node is drained, the same happens."""
     made = scene(fleet(cluster(node(gpu(), gpu(), name="n1"), node(gpu(), gpu(), name="n2"), name="alpha")))
@@ -430,17 +414,3 @@ def test_elastic_jobs_of_a_question_shrink_as_in_the_loop() -> None:
     made.plane.submit(*asked)
     made.plane.run(30)
     assert (len(made.plane.attempt(elastic).placements), made.job(elastic).attempt) == (1, 1)
-
-
-def test_waiting_jobs_get_lent_replicas_back() -> None:
-    """A job of the question lets an elastic one shrink, whatever rules of preemption say, unless its queue keeps."""
-    made = scene(fleet(cluster(node(*[gpu() for _ in range(4)]), name="alpha")))
-    hog = made.submit(name="hog", gpus=1, replicas=4, min_replicas=1, max_replicas=4, expected_duration_s=10_000)
-    made.plane.run(30)
-    small = spec(name="small", gpus=1, replicas=2, gang=True, expected_duration_s=LASTS_S)
-    keeps = QueueChanges(queues=(("default", {"elastic": Elastic.KEEP}),))
-    for changes, starts in ((QueueChanges(), True), (keeps, False)):
-        answer = what_if(made).ask(Question(jobs=(small,), changes=changes))
-        assert len(answer.started) == int(starts)
-        shrinks = [(each.job_id, each.why) for each in answer.shrunk]
-        assert shrinks == ([(hog, "shrinks by 2 replicas for job 'small' of queue 'default'")] if starts else [])

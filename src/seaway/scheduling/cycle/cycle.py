@@ -379,8 +379,6 @@ class Cycle:
         """
         if self._policies.unready(entry.queue) or self.delays_others(entry):
             return True
-        if self._model_shares.divides and not self._wins(entry) and self._model_shares.defers(entry):
-            return True
         if self.reservations.awaits(entry) or not self._policies.by_rules(entry.queue):
             return False
         return self._lacks_room(entry, self._policies.profile(entry.queue))

@@ -95,16 +95,6 @@ class ModelShares:
         """Report whether jobs of a queue wait for the second pass."""
         return entry.queue in self._left
 
-    def defers(self, entry: Entry) -> bool:
-        """Report whether a job waits for the second pass, since its queue has its part of the free GPUs."""
-        if self._second or (known := self._of(entry)) is None:
-            return False
-        pool, leaf = known
-        if pool.has_part(leaf, entry.kind):
-            return False
-        self.defer([entry])
-        return True
-
     def defer(self, entries: Iterable[Entry]) -> None:
         """Let jobs wait for the second pass."""
         self._left.update((entry.queue, None) for entry in entries)

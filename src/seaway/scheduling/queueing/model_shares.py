@@ -120,11 +120,6 @@ class PoolShares:
         """Report whether jobs of a kind in a queue take part in the division."""
         return node in self.entitlements.usable and self.counts(kind)
 
-    def has_part(self, leaf: QueueNode, kind: Wanted) -> bool:
-        """Report whether a queue still gets GPUs for a job of a kind."""
-        least = min(self.share[each] for each in self.usable(kind)) * kind.requested[GPUS]
-        return self.of_leaves[leaf] >= least / 2 or leaf.guarantees(kind.requested)
-
     def take(self, leaf: QueueNode, kind: Wanted) -> frozenset[str] | None:
         """Count a job as started; return the models that it leaves to other queues, None if it has to wait for them."""
         usable = self.entitlements.usable[leaf]

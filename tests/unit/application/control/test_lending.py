@@ -73,25 +73,6 @@ def test_many_tasks_get_their_room_at_once() -> None:
     assert (size(made, hog), made.job(hog).attempt) == (1, 1)
 
 
-def test_no_job_grows_while_another_waits_for_its_room() -> None:
-    """The shrinking job and others leave free devices alone until the waiting job has its place."""
-    made = nodes_of_four(2)
-    put(made, Queue("default", grow_cooldown_s=0))
-    hog = grown(made, 1)
-    made.cluster("alpha").disconnect()
-    small = made.plane.submit(spec(gpus=3, tenant="tb", expected_duration_s=60))[0]
-    made.plane.settle()
-    assert size(made, hog) == 5
-    made.plane.run(5)
-    assert size(made, hog) == 5
-    made.cluster("alpha").reconnect()
-    made.plane.run(10)
-    assert (made.state(small), size(made, hog)) == ("running", 5)
-    made.plane.run(100)
-    assert size(made, hog) == 8
-    assert len(resizes(made, hog)) == 3, "it grows, shrinks once, and grows once"
-
-
 def test_both_jobs_say_what_happens() -> None:
     """The waiting job names the one that shrinks, and the time of its grace; the other one names the waiting job."""
     made = nodes_of_four(1)

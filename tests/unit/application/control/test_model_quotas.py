@@ -16,7 +16,7 @@ from seaway.domain.amounts import amount_of
 from seaway.domain.arrays import task_array
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Order, Preemption, Queue, Reclaim
+from seaway.domain.queues import Order, Preemption, Queue
 from seaway.domain.reservations import AdvanceReservation
 from seaway.domain.tenancy import Quota, Tenant
 from seaway.scheduling.queueing.tree import quota_key
@@ -54,26 +54,6 @@ def models(made: Scene, *jobs: str) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["A100", "a100", "NVIDIA-A100", "nvidia_a100", "tesla a100"])
-def test_a_short_name_limits_all_products_that_it_covers(name: str) -> None:
-    """Of six jobs that may use any GPU, two get an A100 of either kind; the others get other cards."""
-    made = with_records(mixed(), Queue("x", limit={f"gpus/{name.casefold()}": 2000}))
-    jobs = [made.submit(queue="x", models={"A100"}) for _ in range(3)]
-    others = [made.submit(queue="x") for _ in range(8)]
-    assert len(models(made, *jobs)) == 2
-    assert sorted(models(made, *others)) == [A1000] * 4 + [T4] * 4
-    waits = next(job for job in jobs if not made.plane.state(job).placed)
-    assert made.job(waits).reason == f"queue 'x' holds 2 of its limit of 2 gpus/{name.casefold()}"
-
-
-def test_all_limits_that_cover_a_product_count() -> None:
-    """A limit of one product lies within that of the family, and each holds."""
-    limit = {"gpus/a100": 3000, f"gpus/{A100.casefold()}": 1000}
-    made = with_records(mixed(), Queue("x", limit=limit))
-    jobs = [made.submit(queue="x", models={"A100"}) for _ in range(5)]
-    assert models(made, *jobs) == [PCIE, PCIE, A100]
-
-
 def test_a_limit_of_the_only_product_stops_jobs_of_the_family() -> None:
     """A job that names the family waits for the limit of its only product, and says so."""
     parts = fleet(cluster(node(gpu(model=A100), gpu(model=A100), gpu(model=T4)), name="alpha"))
@@ -100,39 +80,6 @@ def test_a_job_larger_than_a_limit_of_its_model_is_refused() -> None:
         made.plane.admission.admit(spec(queue="x", gpus=2, models={"A100-SXM4-80GB"}))
     made.plane.admission.admit(spec(queue="x", gpus=2, models={"A1000"}))
     made.plane.admission.admit(spec(queue="x", gpus=2, models={"A1000", "A100"}))
-
-
-def test_a_guarantee_of_a_model_is_reclaimed_from_others() -> None:
-    """A queue gets its guaranteed A100s back from one that borrowed them, under the short name."""
-    made = with_records(
-        fleet(cluster(node(*[gpu(model=A100) for _ in range(4)]), name="alpha")),
-        Queue("x", guarantee={"gpus/a100": 2000}, reclaim=Reclaim.GUARANTEE),
-        Queue("y"),
-    )
-    borrowed = [made.submit(queue="y") for _ in range(4)]
-    mine = [made.submit(queue="x", models={"A100"}) for _ in range(3)]
-    for _ in range(8):
-        made.clock.advance(10)
-        made.plane.settle()
-    assert [made.plane.state(each).placed for each in mine] == [True, True, False]
-    assert len(models(made, *borrowed)) == 2
-
-
-def test_a_lending_limit_of_a_model_keeps_its_gpus() -> None:
-    """Others use none of the A100s that a queue does not lend."""
-    kept = {"gpus/a100": 3000}
-    parts = fleet(cluster(node(*[gpu(model=A100) for _ in range(4)]), name="alpha"))
-    made = with_records(parts, Queue("x", guarantee=kept, lending_limit={"gpus/a100": 0}), Queue("y"))
-    others = [made.submit(queue="y") for _ in range(3)]
-    assert len(models(made, *others)) == 1
-    assert len(models(made, *[made.submit(queue="x", models={"A100"}) for _ in range(3)])) == 3
-
-
-def test_a_borrowing_limit_of_a_model_bounds_what_is_borrowed() -> None:
-    """A guarantee of one A100 and a borrowing limit of one allow two."""
-    bounds = {"gpus/a100": 1000}
-    made = with_records(mixed(), Queue("x", guarantee=bounds, borrowing_limit=bounds))
-    assert len(models(made, *[made.submit(queue="x", models={"A100"}) for _ in range(4)])) == 2
 
 
 def test_weights_of_short_names_weigh_their_products() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seaway.application.changes import Change
 from seaway.domain.errors import RejectedError
-from seaway.domain.queues import Queue
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import START_S, Scene, scene, spec
 
@@ -81,17 +79,6 @@ def test_a_failure_repeats_only_the_replicas_that_ran() -> None:
     made.cluster(made.where(job_id)).fail_copy(job_id, 2, "killed")
     made.plane.run(WORK_S + 30)
     assert (made.state(job_id), made.job(job_id).attempt, replicas(made, job_id)) == ("completed", 3, [4, 5])
-
-
-def test_a_limit_of_a_queue_lets_some_replicas_start() -> None:
-    """No more replicas start than the limit allows, and the others follow."""
-    made = four()
-    made.plane.writer.commit([Change(put=[Queue("default", limit={"gpus": 3_000})])])
-    job_id = made.submit(replicas=5, one_by_one=True, expected_duration_s=WORK_S)
-    made.plane.run(10)
-    assert (made.state(job_id), replicas(made, job_id), gpus(made)) == ("running", [0, 1, 2], 3)
-    made.plane.run(WORK_S)
-    assert (replicas(made, job_id), gpus(made)) == ([3, 4], 2)
 
 
 def test_fewer_replicas_than_have_completed_start_all_again() -> None:

@@ -13,8 +13,8 @@ from seaway.domain.amounts import Amounts
 from seaway.domain.cluster import Fleet
 from seaway.domain.errors import UnavailableError
 from seaway.domain.network import Link, NetworkNeed
-from seaway.domain.queues import Preemption, Preempts, Queue
-from seaway.domain.tenancy import Pool, Quota, Tenant
+from seaway.domain.queues import Preemption, Queue
+from seaway.domain.tenancy import Quota, Tenant
 from seaway.testing.plugins import cluster, fleet, gpu, node
 from tests.unit.application.scene import Scene, scene, spec
 
@@ -57,25 +57,31 @@ def test_changes_are_not_kept_for_ever_while_no_job_displaces_others(monkeypatch
     assert started(made, *low) == 1
 
 
-def test_a_higher_priority_displaces_a_lower_one() -> None:
-    """The victim waits with its age, names the winner, and runs again when there is room."""
-    made = with_queues(gpus(2), BY_PRIORITY)
-    low = made.plane.submit(*[spec(queue="x", expected_duration_s=600) for _ in range(2)])
+@pytest.mark.parametrize(
+    ("queue", "why", "rule"),
+    [
+        ("x", " of higher priority", "priority"),
+        ("y", " of higher priority, of queue 'y'", "priority"),
+        ("z", " of queue 'z'", "reclaim"),
+    ],
+)
+def test_events_name_the_winner_and_the_rule(queue: str, why: str, rule: str) -> None:
+    """The victim waits with its age and names the winner, and the winner says that it waits for the victim."""
+    made = with_queues(
+        gpus(2), BY_PRIORITY, replace(BY_PRIORITY, name="y"), Queue("z", guarantee={"gpus": 1000}), reservations=False
+    )
+    low = made.plane.submit(*[spec(queue="x") for _ in range(2)])
     made.plane.run(10)
-    assert started(made, *low) == 2
-    high = made.submit(queue="x", priority=5, expected_duration_s=60)
+    high = made.submit(queue=queue, priority=5 if rule == "priority" else 0)
     made.plane.run(10)
-    assert made.state(high) == "running"
     (victim,) = [each for each in low if made.state(each) != "running"]
     assert made.job(victim).submitted_ns == made.job(low[0]).submitted_ns
-    said = [each.reason for each in made.plane.store.events(0, 1000, job_id=victim)]
-    assert "preempted by job work of higher priority" in said
-    assert "preempted" in [each.state for each in made.plane.store.events(0, 1000, job_id=victim)]
+    said = {each.reason: each.state for each in made.plane.store.events(0, 1000, job_id=victim)}
+    assert said[f"preempted by job work{why}"] == "preempted"
+    assert made.plane.overview.reason(made.job(victim)).end_reason == f"preempted by job work{why}"
     reasons = [each.reason for each in made.plane.store.events(0, 1000, job_id=high)]
     assert any(each.startswith("waits until job work has ended, at 20") for each in reasons)
-    made.plane.run(120)
-    assert made.state(victim) == "running"
-    assert made.job(victim).attempt == 2
+    assert made.plane.controller.scheduler.preemptor.displaced == {("x", rule): 1}
 
 
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])
@@ -98,22 +104,6 @@ def test_jobs_are_displaced_after_the_clock_was_set_back() -> None:
     made.plane.run(10)
     assert (made.state(high), started(made, *low)) == ("running", 3)
     assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 1
-
-
-def test_a_guarantee_is_taken_back() -> None:
-    """A queue below its guarantee takes what others borrow, at most up to the guarantee."""
-    made = with_queues(gpus(4), Queue("x", guarantee={"gpus": 2000}), Queue("y"))
-    borrowing = made.plane.submit(*[spec(queue="y") for _ in range(4)])
-    made.plane.run(10)
-    assert started(made, *borrowing) == 4
-    own = made.plane.submit(*[spec(queue="x") for _ in range(4)])
-    made.plane.run(60)
-    assert (started(made, *own), started(made, *borrowing)) == (2, 2)
-    reasons = [each.reason for job in borrowing for each in made.plane.store.events(0, 1000, job_id=job)]
-    assert any(each.startswith("preempted by job") and each.endswith("of queue 'x'") for each in reasons)
-    for job in borrowing:
-        end_reason = made.plane.overview.reason(made.job(job)).end_reason
-        assert end_reason.startswith("preempted by job") is (made.state(job) == "queued")
 
 
 @pytest.mark.parametrize("jump_s", [-86_400, 86_400])
@@ -316,25 +306,6 @@ def test_a_waiting_job_says_what_it_waits_for() -> None:
     assert reason.message.endswith(" at the latest; alpha/node-0 is reserved for it")
 
 
-def behind_a_link(*nodes: int) -> Scene:
-    """Create a control plane with nodes of some GPUs in a cluster, which users reach with 1000 Mbit/s."""
-    parts = [node(*[gpu() for _ in range(count)]) for count in nodes]
-    link = Link("user", "door", 1_000_000, bandwidth_mbps=1000)
-    return with_queues(fleet(cluster(*parts, name="alpha", gateway="door"), links=[link]), BY_PRIORITY)
-
-
-def test_bandwidth_is_reserved_for_the_winner_while_its_victims_end() -> None:
-    """A job that needs only what the victim leaves of the link does not get it, though it has a device."""
-    made = behind_a_link(2)
-    low = made.submit(queue="x", gateway="user", min_bandwidth_mbps=900)
-    made.plane.run(10)
-    made.cluster("alpha").disconnect(for_s=8)
-    high = made.submit(queue="x", priority=5, gateway="user", min_bandwidth_mbps=800)
-    other = made.submit(queue="x", gateway="user", min_bandwidth_mbps=300, expected_duration_s=1)
-    made.plane.run(30)
-    assert [made.state(each) for each in (low, high, other)] == ["queued", "running", "queued"]
-
-
 def test_a_gang_over_clusters_takes_bandwidth_between_them_back() -> None:
     """Where devices are free in both clusters, the gang that holds the bandwidth between them ends as a whole."""
     links = [Link("gw-alpha", "gw-beta", 1, bandwidth_mbps=1000), Link("gw-beta", "gw-alpha", 1, bandwidth_mbps=1000)]
@@ -367,53 +338,3 @@ def test_without_a_restart_cost_the_least_work_is_lost() -> None:
     urgent = made.submit(queue="x", gpus=2, priority=50)
     made.plane.run(10)
     assert [made.state(each) for each in (urgent, long, *new)] == ["running", "running", "queued", "queued"]
-
-
-@pytest.mark.parametrize(
-    ("urgent", "victims", "displaces"),
-    [
-        ({"priority": 100}, {}, True),
-        ({"priority": 100, "preempts": Preempts.OWN}, {}, False),
-        ({"priority": 100, "preemption": Preemption.NEVER}, {}, False),
-        ({"priority": 0}, {}, True),
-        ({"priority": 0}, {"priority": 1}, False),
-        ({"priority": 0, "pool": "part"}, {}, True),
-        ({"priority": 100}, {"guarantee": {"gpus": 2000}}, False),
-        ({"priority": 100}, {"guarantee": {"gpus": 1000}}, True),
-        ({"priority": 100}, {"preemptible": False}, False),
-    ],
-)
-def test_a_higher_priority_reaches_other_queues(
-    urgent: dict[str, object], victims: dict[str, object], *, displaces: bool
-) -> None:
-    """It displaces in queues of the same or a lower priority on the same devices, and never below their guarantee."""
-    made = scene(gpus(2))
-    made.plane.writer.commit([Change(put=[Tenant("a"), Pool("part", frozenset({"alpha"}))])])
-    hi = Queue("hi", **{"preemption": Preemption.PREEMPT_LOWER_PRIORITY, **urgent})  # type: ignore[arg-type]  # fields
-    made.plane.writer.commit([Change(put=[hi, Queue("low", **victims)])])  # type: ignore[arg-type]  # fields of a queue
-    made.plane.settle()
-    low = made.plane.submit(*[spec(queue="low", priority=1) for _ in range(2)])
-    made.plane.run(10)
-    job = made.submit(queue="hi", priority=100)
-    made.plane.run(10)
-    assert started(made, job, *low) == 2
-    assert started(made, job) == displaces
-    if displaces:
-        (victim,) = [each for each in low if made.state(each) == "queued"]
-        said = [each.reason for each in made.plane.store.events(0, 1000, job_id=victim)]
-        assert "preempted by job work of higher priority, of queue 'hi'" in said
-        assert made.plane.controller.scheduler.preemptor.displaced == {("low", "priority"): 1}
-
-
-def test_a_guarantee_of_memory_protects_no_gpus() -> None:
-    """A queue with guaranteed memory gives the GPUs back that it borrows, and takes none of another's guarantee."""
-    parts = fleet(cluster(node(*[gpu() for _ in range(8)], memory_mib=1 << 20), name="alpha"))
-    memory, of_gpus = Queue("a", guarantee={"memory": 65_536}), Queue("b", guarantee={"gpus": 4000})
-    made = with_queues(parts, memory, of_gpus)
-    borrowing = made.plane.submit(*[spec(queue="a", memory_mib=1024) for _ in range(8)])
-    made.plane.run(10)
-    assert started(made, *borrowing) == 8
-    own = made.plane.submit(*[spec(queue="b", memory_mib=1024) for _ in range(6)])
-    made.plane.run(120)
-    assert (started(made, *own), started(made, *borrowing)) == (4, 4)
-    assert sum(made.plane.controller.scheduler.preemptor.displaced.values()) == 4

@@ -153,22 +153,6 @@ def test_a_job_beyond_what_its_queue_may_borrow_is_refused() -> None:
     admission.admit(spec(queue="x", gpus=4))
 
 
-def test_a_lending_limit_keeps_a_part_of_the_guarantee() -> None:
-    """Of a guarantee of three GPUs, others use one; the queue itself gets its guarantee at once."""
-    made = with_queues(gpus(6), Queue("x", guarantee={"gpus": 3000}, lending_limit={"gpus": 1000}), Queue("y"))
-    others = made.plane.submit(*[spec(queue="y") for _ in range(6)])
-    assert sum(running(made, others)) == 4
-    waits = others[running(made, others).index(False)]
-    reason = DryRuns(made.plane.controller).reason(made.job(waits), None)
-    assert reason.code == "lending_limit"
-    assert "pool 'default', beside what queues keep for themselves, holds 4 of its limit of 4 gpus" in reason.message
-    own = made.plane.submit(*[spec(queue="x") for _ in range(2)])
-    assert running(made, own) == [True, True]
-    made.plane.jobs.cancel(others[running(made, others).index(True)], "ada")
-    made.plane.run(5)
-    assert (held(made, "x"), held(made, "y")) == (2000, 4000)  # all that is kept is in use
-
-
 @pytest.mark.parametrize(
     ("half_life_s", "restart", "expected"),
     [(0, False, (2000, 2000)), (600, False, (1000, 3000)), (600, True, (1000, 3000))],

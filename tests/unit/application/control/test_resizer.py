@@ -291,25 +291,6 @@ def test_an_elastic_job_says_what_its_next_replicas_wait_for() -> None:
     assert "room" not in reason
 
 
-def test_the_expected_end_counts_that_replicas_share_the_work() -> None:
-    """With four replicas a job of one ends after a quarter of the time, and the job behind it is expected then."""
-    made = nodes_of_four(1)
-    job = made.plane.submit(spec(gpus=1, replicas=4, min_replicas=1, max_replicas=4, expected_duration_s=400))[0]
-    made.plane.run(20)
-    began_ns = made.plane.attempt(job).running_ns
-    assert began_ns
-    late = made.plane.submit(spec(gpus=4, expected_duration_s=10))[0]
-    made.plane.run(3)
-    expected_ns = made.plane.overview.reason(made.job(late)).estimated_start_ns
-    assert expected_ns == pytest.approx(began_ns + 100 * 10**9, abs=8 * 10**9)
-    while made.state(job) == "running":
-        made.plane.run(1)
-    ended_ns = made.job(job).ended_ns
-    assert ended_ns == pytest.approx(expected_ns, abs=8 * 10**9)
-    made.plane.run(5)
-    assert made.state(late) == "running"
-
-
 def resting(made: Scene) -> list[int]:
     """Return the monotonic end of each cool-down."""
     return [*made.plane.controller.live.resize_after_ns.values()]
