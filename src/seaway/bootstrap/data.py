@@ -12,7 +12,7 @@ from pathlib import Path
 from seaway.domain.errors import RejectedError
 
 DATA_FILES = ("lock", "seaway.db", "seaway.db-wal", "seaway.db-shm", "seaway.db-journal", "backups", "clusters", "logs")
-"""Files that older versions may have left readable for other users."""
+"""Files that a start closes to other users, because they may have been copied here."""
 
 
 SERVER_FILE = "server.json"

@@ -84,7 +84,7 @@ def _assignment(body: Mapping[str, Any]) -> Assignment:
     targets = tuple(map(_target, body["targets"]))
     if len(targets) > MAX_TARGETS:
         raise ValueError(f"{len(targets)} targets are too many")
-    own = body.get("address")  # missing in answers of earlier control planes
+    own = body["address"]
     return Assignment(str(body["version"]), how, targets, int(body.get("reflect", 0)), ip_address(own) if own else None)
 
 
@@ -131,7 +131,7 @@ class HttpSteerer:
                 self._config(body["network"]),
                 dict(body["active"]),
                 dict(body["applied"]),
-                dict(body.get("serving", {})),  # missing in answers of earlier control planes
+                dict(body["serving"]),
             )
         except (RejectedError, TypeError, ValueError) as error:
             raise AnswerError(f"{self.client.target.server} returned an invalid configuration: {error}") from None

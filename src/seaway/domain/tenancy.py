@@ -135,7 +135,7 @@ class Tenant:
         return any(fnmatchcase(secret, each) for each in self.secrets)
 
     def require_models(self) -> None:
-        """Check the guarantees of models and GPUs together. Tenants that were stored by earlier versions stay readable.
+        """Check the guarantees of models and GPUs together.
 
         Raises
         ------

@@ -590,13 +590,13 @@ class ShadowOut(Shown):
     shadow: str
     jobs: int
     """Number of decided jobs. In this and the other counts, a job that earlier comparisons include does not count."""
-    tries: int = 0
-    """Number of decided jobs, with those that earlier comparisons include; 0 in comparisons of earlier versions."""
+    tries: int
+    """Number of decided jobs, with those that earlier comparisons include."""
     live_placed: int
     shadow_placed: int
-    live_wait_ms: int = 0
+    live_wait_ms: int
     """Sum of the waits of the jobs that the live policy placed, milliseconds."""
-    shadow_wait_ms: int = 0
+    shadow_wait_ms: int
     """Sum of the waits of the jobs that the shadow policy placed, until then, milliseconds."""
     same_node: int
     live_fragmentation_milli: int

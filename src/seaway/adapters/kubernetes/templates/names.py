@@ -82,10 +82,6 @@ those of Kueue and pod groups (``x-k8s.io``). Labels like ``app.kubernetes.io/na
 disruption budgets, network policies and exporters.
 """
 
-FORMERLY_FREE = "app.kubernetes.io"
-"""Domain of labels that jobs of earlier versions may have. Seaway leaves these labels out, because Services, disruption
-budgets and network policies of others select pods by them."""
-
 RESERVED_NAMES = frozenset(
     {"job-name", "controller-uid", "controller-revision-hash", "pod-template-hash", "aadpodidbinding"}
 )
@@ -102,10 +98,9 @@ def labels(deployment: Deployment, part: str, role: str = "") -> dict[str, str]:
         When a label of the job is reserved.
     """
     spec = deployment.spec
-    own = {key: value for key, value in spec.labels.items() if _domain(key) != FORMERLY_FREE}
-    require_free(own)
+    require_free(spec.labels)
     return {
-        **own,
+        **spec.labels,
         MANAGED_BY: MANAGER,
         **selector(deployment),
         PART: part,

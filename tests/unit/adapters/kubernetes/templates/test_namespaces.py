@@ -183,10 +183,3 @@ def test_jobs_may_not_set_labels_that_others_select(label: str) -> None:
     """Services, disruption budgets, network policies and exporters select pods by them."""
     (error,) = problems(deployment(labels={label: "seaway"}).spec, options())
     assert (error.where, repr(label) in error.message) == ("labels", True)
-
-
-def test_a_job_of_an_earlier_version_loses_such_labels() -> None:
-    """It was accepted with them, so it still runs, but nothing selects its pods by them."""
-    job = many(render(deployment(labels={"app.kubernetes.io/name": "seaway", "team": "a"}), options()), "Job")[0]
-    labels = job["spec"]["template"]["metadata"]["labels"]
-    assert (labels.get("app.kubernetes.io/name"), labels["team"]) == (None, "a")

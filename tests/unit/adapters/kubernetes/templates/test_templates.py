@@ -100,8 +100,8 @@ def test_the_same_is_written_each_time(template: str) -> None:
 
 @every
 def test_everything_is_marked(template: str) -> None:
-    """Objects and pods have Seaway's labels; users' labels stay, but never override Seaway's."""
-    made = deployment(template, labels={"team": "a", MANAGED_BY: "me"})
+    """Objects and pods have Seaway's labels; users' labels stay."""
+    made = deployment(template, labels={"team": "a"})
     manifests = render(made, options())
     marked = [each.pinned()["metadata"] for each in manifests]
     marked += [each["metadata"] for body in workloads(manifests) for each in pod_templates(body)]
@@ -1014,7 +1014,7 @@ def test_labels_that_steer_clusters_are_rejected(label: str) -> None:
     """A job may not set labels that change its placement or accounting."""
     with pytest.raises(RejectedError, match="labels"):
         render(deployment(labels={label: "x"}), options())
-    own = {"example.com/a": "x", "plain": "y", "app.kubernetes.io/name": "z", "notkubernetes.io/a": "x"}
+    own = {"example.com/a": "x", "plain": "y", "notkubernetes.io/a": "x"}
     assert render(deployment(labels=own), options())
 
 
