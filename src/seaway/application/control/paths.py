@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
+from seaway.application.control.pending import is_fresh
 from seaway.application.control.state import ControlState
 from seaway.application.network.paths import Choice, PathRequest, SteerablePair, choose
 from seaway.domain.errors import RejectedError, UnknownError
@@ -125,7 +126,8 @@ class Steering:
             if live.cluster:
                 behind[fleet.gateway_of(live.cluster)].add(live.name)
         nodes_evaluated = islice(self._state.waiting.entries(), MAX_LOOKED_AT)
-        tried = [each for each in nodes_evaluated if not each.fresh and _bounded(each)]
+        jobs = self._state.jobs
+        tried = [each for each in nodes_evaluated if not is_fresh(jobs[each.id]) and _bounded(each)]
         return _Seen(behind, sorted(tried, key=lambda entry: entry.order))
 
     def _chosen(self, crossing: SteerablePair, seen: _Seen) -> Choice:

@@ -58,8 +58,12 @@ def entry(
         record.completed,
         record.array,
         past,
-        fresh=record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE),
     )
+
+
+def is_fresh(record: JobRecord) -> bool:
+    """Report whether a waiting job is not stored as queued yet, or waits again since it lost its nodes."""
+    return record.state is not JobState.QUEUED or record.reason.endswith(ELSEWHERE)
 
 
 def in_queue(

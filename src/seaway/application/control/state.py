@@ -19,7 +19,7 @@ from seaway.application.control.dispatch import Dispatcher
 from seaway.application.control.fleet import Key, LiveCluster, LiveFleet
 from seaway.application.control.history import History
 from seaway.application.control.last_reports import LastReports
-from seaway.application.control.pending import apart_of, entry
+from seaway.application.control.pending import apart_of, entry, is_fresh
 from seaway.application.control.rejections import NEVER_REFUSED, Deadlines, Due, Refusals
 from seaway.application.control.settings import ControlSettings, SchedulerSettings
 from seaway.application.control.stages import Stages
@@ -324,12 +324,20 @@ class ControlState(State):
         if job.state is JobState.PENDING and (before is None or before.state is JobState.HELD):
             self.recent.append(job.spec.job(job.id))
             self.taken_in += 1
-        self.consider(job.id)
+        self._consider_stored(before, job)
         if job.pair or job.spec.standby:
             self.paired.add(job.id)
             self.consider(job.other)
         else:
             self.paired.discard(job.id)
+
+    def _consider_stored(self, before: JobRecord | None, job: JobRecord) -> None:
+        """Queue a job if it can be placed now. If only its state or reason was stored, it waits as before."""
+        waits = before is not None and job.id in self.waiting and not is_fresh(job) and not job.pair
+        if waits and before and job.spec is before.spec and _tries(job) == _tries(before):
+            self.waiting.note_stored(job.id)
+        else:
+            self.consider(job.id)
 
     def _pause(self, job: JobRecord) -> None:
         """Convert the wall-clock end of a pause into a monotonic time."""
@@ -573,7 +581,7 @@ class ControlState(State):
             return
         if job.state.waits and not self.blocked(job):
             waits = self.entry(job)
-            self.waiting.put(waits)
+            self.waiting.put(waits, fresh=is_fresh(job))
             self.history.waits(waits)
             return
         if job.array and not (job.state.waits or job.state.placed or self.by_job.get(job_id)):
@@ -809,3 +817,7 @@ def _places(attempt: Attempt) -> set[tuple[str, str]]:
 
 def _place(cordon: Cordon) -> tuple[str, str]:
     return cordon.cluster, cordon.node
+
+
+def _tries(job: JobRecord) -> tuple[int, int, int | None]:
+    return job.attempt, job.completed, job.not_before_ns

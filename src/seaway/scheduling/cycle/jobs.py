@@ -126,8 +126,6 @@ class Entry:
         ID of its array; empty for a job of its own.
     past
         Past runs from which its duration is learned; None if it is known, or not learned.
-    fresh
-        Whether no reason is stored yet why it waits.
     """
 
     id: str
@@ -141,7 +139,6 @@ class Entry:
     completed: int = 0
     array: str = ""
     past: PastRuns | None = None
-    fresh: bool = False
 
     @property
     def display_name(self) -> str:

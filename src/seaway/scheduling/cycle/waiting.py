@@ -302,7 +302,7 @@ class Waiting:
         for _ in range(min(len(self._fresh), SCAN_FACTOR * most)):
             job_id, _ = self._fresh.popitem(last=False)
             waits = self._entries.get(job_id)
-            if waits is None or not waits.fresh:
+            if waits is None:
                 continue
             alike = waits.lane, waits.kind
             if alike not in aside:
@@ -392,10 +392,10 @@ class Waiting:
 
     # Changes.
 
-    def put(self, entry: Entry) -> None:
-        """Add a job; replace an older record of it."""
+    def put(self, entry: Entry, *, fresh: bool = False) -> None:
+        """Add a job; replace an older record of it. A fresh one is among those of `fresh` once it was tried."""
         self._entries[entry.id] = entry
-        if entry.fresh:
+        if fresh:
             self._fresh[entry.id] = None
         self._count += 1
         ranked, (queue, tenant) = (entry.order, self._count, entry), entry.lane
@@ -429,8 +429,13 @@ class Waiting:
             self.tree.release(each.next_attempt)
             self.put(each)
 
+    def note_stored(self, job_id: str) -> None:
+        """Record that a job is not fresh any more."""
+        self._fresh.pop(job_id, None)
+
     def remove(self, job_id: str) -> None:
         """Remove a job, if it waits."""
+        self._fresh.pop(job_id, None)
         if gone := self._entries.pop(job_id, None):
             self._touched.add(gone.lane)
             self._vacated.add(gone.lane)

@@ -55,9 +55,9 @@ def test_a_job_that_was_not_tried_yet_changes_no_path() -> None:
     made = behind_gateways()
     tried = made.job(made.submit(gateway="gw-u", max_latency_ns=20 * MS))
     live = made.plane.controller.live
-    live.waiting.put(live.entry(replace(tried, state=JobState.PENDING)))
+    live.jobs[tried.id] = replace(tried, state=JobState.PENDING)
     assert steering(made).choices([crossing()]) == []
-    live.waiting.put(live.entry(tried))
+    live.jobs[tried.id] = tried
     assert steering(made).choices([crossing()])
 
 

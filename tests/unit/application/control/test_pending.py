@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from seaway.application.control.pending import entry
+from seaway.application.control.pending import entry, is_fresh
 from seaway.application.control.rejections import NEVER_REFUSED, Refusals
 from seaway.domain.job_state import JobState
 from seaway.domain.queues import Backfill, Queue
@@ -132,8 +132,9 @@ def test_a_job_that_changed_waits_as_it_is_now() -> None:
 def test_jobs_are_taken_in_once_they_were_tried() -> None:
     """New jobs are reported, each once, when they are known not to fit, and a limited number at a time."""
     new = [entered(at) for at in range(5)]
-    queued = replace(new[0], id=new[0].id[::-1], fresh=False)
-    waiting = waiting_of(*new, queued)
+    waiting = waiting_of(replace(new[0], id=new[0].id[::-1]))
+    for each in new:
+        waiting.put(each, fresh=True)
     assert not waiting.fresh(10)
     waiting.refuse(new[0].kind)
     assert [each.id for each in waiting.fresh(3)] == [each.id for each in new[:3]]
@@ -145,7 +146,8 @@ def test_jobs_that_were_taken_from_a_place_are_distinguished_once_they_were_trie
     """Their earlier reason is valid until then; after several tries they are still reported once."""
     back = job_record(spec=spec(), state=JobState.QUEUED, reason="alpha is drained; it is queued for another place")
     first = entry(back, QUEUE, frozenset(), FairShare())
-    waiting = waiting_of(first)
+    waiting = waiting_of()
+    waiting.put(first, fresh=is_fresh(back))
     assert not waiting.fresh(3)
     for _ in range(2):
         waiting.put_back(waiting.take(1, lambda _: 0))
