@@ -117,9 +117,9 @@ def test_all_tasks_of_an_array_delay_the_jobs_behind_it(
     assert len(made.plane.overview.waiting()) == (4 if limit == 0 else 2)  # with the array and its tasks in the queue
 
 
-@pytest.mark.parametrize("backfill", [Backfill.EASY, Backfill.CONSERVATIVE])
+@pytest.mark.parametrize(("backfill", "counts"), [(Backfill.EASY, "nodes"), (Backfill.CONSERVATIVE, "amounts")])
 def test_an_explanation_says_what_the_expected_start_counts(backfill: Backfill, counts: str) -> None:
-    """A GPU on each of two nodes is no room for a job of two."""
+    """A GPU on each of two nodes is no room for a job of two. Queues that need a plan themselves count amounts."""
     made = scene()
     made.plane.operations.put_queue(Queue("q", backfill=backfill), "ada")
     for lasts_s in (100, 200, 100, 200):

@@ -326,7 +326,7 @@ class Trial:
 
 def _side(state: PlanState, ahead: Ahead | None, started: Sequence[Entry] = ()) -> Side:
     runs = running(state)
-    followed = ahead if state.follows(MAX_FOLLOWED) and not state.has_planned else None
+    followed = ahead if state.follows(MAX_FOLLOWED) else None
     return Side(state, runs, expected_starts(state, runs, followed, MAX_PLANNED), started)
 
 

@@ -160,14 +160,11 @@ class PlanState:
         return self.typical_s if known_s is None and not entry.spec.restarts else known_s
 
     def follows(self, most: int) -> bool:
-        """Report whether at most some jobs run or wait, so that each can be followed."""
-        return len(self.attempts) + len(self.entries) + sum(each.count for each, _ in self.later) <= most
-
-    @property
-    def has_planned(self) -> bool:
-        """True if jobs wait that start when the plan says so."""
-        planned = frozenset(self.planned)
-        return any(each.queue in planned for each in self.entries)
+        """Report whether at most some jobs run or wait, so that each can be followed, and none starts by this plan."""
+        count, planned = len(self.attempts) + len(self.entries), frozenset(self.planned)
+        if count + sum(each.count for each, _ in self.later) > most:
+            return False
+        return all(each.queue not in planned for each in self.entries)
 
     @property
     def planned(self) -> Sequence[str]:
