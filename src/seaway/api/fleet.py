@@ -73,7 +73,6 @@ Thing = TypeVar("Thing")
 routes = router("fleet")
 
 InCluster = Annotated[Word, Query(description="Filter by cluster.")]
-OnlyNode = Annotated[Word, Query(description="Filter by node.")]
 Named = Annotated[Word, Query(description="Filter by a part of the name.")]
 AfterSample = Annotated[str, Query(max_length=2000, description="Value of `next` from the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of entries on a page.")]

@@ -144,7 +144,7 @@ class Writer:
 
         Parameters
         ----------
-        doubter
+        reload
             Called after a failed group that may have been stored. Caches of stored records must then be reloaded.
         """
         self._listeners.append(listener)

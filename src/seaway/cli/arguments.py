@@ -70,8 +70,6 @@ def moment(text: str, option: str) -> str:
 MOST = 100
 """Maximum number of latest jobs in completions."""
 
-Completion = Callable[[typer.Context, str], list[tuple[str, str]]]
-
 
 def jobs(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete IDs and names of the latest jobs."""

@@ -81,7 +81,7 @@ class Figure:
         Unit of the numbers in cells, and its size in the API's unit.
     write
         Formats a value with its unit.
-    rungs
+    steps
         Candidate edges between colours, in the API's unit.
     fixed
         Fixed edges between colours; empty to derive them from the values.

@@ -73,7 +73,7 @@ class ClusterState:
         Receiver of all events.
     orders
         Injected faults, which may change at any time.
-    kept
+    retained
         Minimum number of changes in the log.
 
     Attributes

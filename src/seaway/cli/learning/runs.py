@@ -87,7 +87,7 @@ def begin(asked: TrainingRequest, watch: Listener, print_error: Callable[[str], 
 
     Parameters
     ----------
-    tell
+    print_error
         Called with options that have no effect.
     """
     run = asked.run()

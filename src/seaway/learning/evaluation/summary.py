@@ -33,7 +33,7 @@ class Row:
         See `seaway.simulation.outcome.Counts`.
     right
         Placed or infeasible.
-    fragmentation, gpu_load_variance, gpu_memory_pct and so on
+    fragmentation, gpu_load_variance, gpu_memory_pct, gpu_core_pct, cpu_pct, memory_pct
         See `seaway.simulation.outcome.Use`.
     p50_us, p99_us
         Median and 99th percentile of the time of a single decision, microseconds.

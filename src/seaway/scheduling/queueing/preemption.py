@@ -160,19 +160,6 @@ class Candidate:
             return NO_AMOUNTS
         return {name: amount * self.spare // len(self.replicas) for name, amount in self.amounts.items()}
 
-    def shrink(self, gone: Sequence[Candidate], left: Iterable[Candidate]) -> None:
-        """Let replicas of an elastic job leave for good; `left` are the others by which it can shrink."""
-        amounts, keys = dict(self.amounts), {each.key for each in gone}
-        for each in gone:
-            add(amounts, each.amounts, -1)
-        self.amounts, self.spare = amounts, max(0, (self.spare or 0) - len(gone))
-        self.allocation = self.allocation.part(self.replicas.difference(*(each.replicas for each in gone)))
-        self.nodes = self.allocation.nodes
-        self.__post_init__()
-        for each in left:
-            each.spare = self.spare
-            each.before = None if each.before and each.before.key in keys else each.before
-
 
 def replicas_of(whole: Candidate, leaving: Iterable[Sequence[int]], amounts: Mapping[int, Amounts]) -> list[Candidate]:
     """Return the replicas by which an elastic job can shrink; none if it has its minimum.

@@ -361,7 +361,6 @@ def _ports(run: Section, out: Converted) -> None:
         out.keep(listed[0][0], "run.ports", list(dict.fromkeys(ports)))
 
 
-DURATIONS = {"s": "s", "m": "m", "h": "h", "d": "d", "w": "w"}
 OFF = ("off", "false", "unlimited", "-1")
 
 

@@ -120,7 +120,7 @@ class Scheduler:
     ----------
     readiness
         Compilation of policies. Jobs of queues with uncompiled policies wait, since compiling would delay all jobs.
-    make_stand_in
+    make_fallback
         Factory of the fallback for policies that cannot be used.
     """
 
