@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from seaway.cli.learning import compare
 from seaway.cli.main import main
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,393216,2,G2\nn1,64000,262144,2,P100\n"
@@ -13,8 +14,9 @@ JOBS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,arrives_s,expected_duration_
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    """Write a small trace and return the options that name it."""
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Write a small trace and return the options that name it. The engine may not be compiled; that is not said."""
+    monkeypatch.setattr(compare, "uncompiled", lambda _: ())
     (tmp_path / "nodes.csv").write_text(NODES)
     (tmp_path / "jobs.csv").write_text(JOBS)
     return ["--nodes", str(tmp_path / "nodes.csv"), "--jobs", str(tmp_path / "jobs.csv")]
