@@ -25,9 +25,9 @@ from seaway.domain.queues import Backfill
 from seaway.scheduling.allocations import Allocation
 from seaway.scheduling.cycle.deferral import Deferral
 from seaway.scheduling.cycle.displace import Claim, Preemptor, Preview
-from seaway.scheduling.cycle.fit import Fit, Policies, Tried, Watch, watch_nothing
+from seaway.scheduling.cycle.fit import Fit, Policies, RunPlan, Watch, watch_nothing
+from seaway.scheduling.cycle.infeasible import InfeasibleKinds
 from seaway.scheduling.cycle.jobs import Entry
-from seaway.scheduling.cycle.refused import Refused
 from seaway.scheduling.cycle.reserve import Reservations
 from seaway.scheduling.cycle.shares import ModelShares
 from seaway.scheduling.cycle.state import State
@@ -90,7 +90,7 @@ class Cycle:
         self._policies = policies
         self._model_shares = ModelShares(state)
         self.reservations = Reservations(state, policies.profile, self._model_shares)
-        self._refused = Refused(state, self.reservations)
+        self._refused = InfeasibleKinds(state, self.reservations)
         self.preemptor = Preemptor(state, self.reservations, policies.profile)
         self.deferral = Deferral(state.clock.monotonic_ns, state.settings.max_deferral_s)
         self._fit = Fit(state, policies, self.reservations, self.deferral, watch, rehearses)
@@ -110,7 +110,7 @@ class Cycle:
         self._state, self._policies = state, policies
         self._model_shares = self._model_shares.fork(state)
         self.reservations = self.reservations.fork(state, self._model_shares, policies.profile)
-        self._refused, self._offered = Refused(state, self.reservations), self._offered.copy()
+        self._refused, self._offered = InfeasibleKinds(state, self.reservations), self._offered.copy()
         self.preemptor = self.preemptor.fork(state, self.reservations, policies.profile)
         self.deferral = self.deferral.fork(state.clock.monotonic_ns)
         self._fit = Fit(state, policies, self.reservations, self.deferral, rehearses=True)
@@ -344,7 +344,7 @@ class Cycle:
                 return amounts, None, at + 1
         return amounts, None, end
 
-    def _end_of_certainty(self, run: Sequence[Entry], tried: Tried) -> int:
+    def _end_of_certainty(self, run: Sequence[Entry], tried: RunPlan) -> int:
         """Return the number of leading jobs whose decisions do not depend on jobs of the run that do not fit.
 
         A job that turns out not to fit may hold capacity temporarily. Later jobs may be elsewhere, or be rejected, only
@@ -431,7 +431,9 @@ class Cycle:
         may = self.preemptor.is_requested(entry.id) or self._may_displace(entry)
         return self.preemptor.preview(entry) if may else None
 
-    def _start(self, entry: Entry, tried: Tried, at: int, placements: tuple[Placement, ...], amounts: Amounts) -> Start:
+    def _start(
+        self, entry: Entry, tried: RunPlan, at: int, placements: tuple[Placement, ...], amounts: Amounts
+    ) -> Start:
         """Count a job as started. Its attempt is about to be stored."""
         decider = tried.plan.deciders.get(at) or Decider(tried.profile.name)
         attempt = Attempt(

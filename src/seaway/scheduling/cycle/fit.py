@@ -49,7 +49,7 @@ def watch_nothing(_: Sequence[Entry]) -> Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RunPlan:
     """Jobs of a run that were placed one after another.
 
     Attributes
@@ -91,7 +91,7 @@ class Fit:
     watch: Watch = watch_nothing
     rehearses: bool = False
 
-    def place(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> Tried:
+    def place(self, run: Sequence[Entry], left: Mapping[Entry, frozenset[str]]) -> RunPlan:
         """Place the jobs of a run one after another, with the reservations that all of them may use."""
         snapshot, first = self.state.fleet.snapshot, run[0]
         jobs = [self.state.allowed(entry, left[entry]) for entry in run]
@@ -109,9 +109,9 @@ class Fit:
             for fit, each, part in zip(placed_jobs.tolist(), run, allocated, strict=True)
         ]
         spared = {*plan.deferred, *(at for at, entry in enumerate(run) if left[entry])}
-        return Tried(plan, profile, allocated, fits, spared, noted)
+        return RunPlan(plan, profile, allocated, fits, spared, noted)
 
-    def places(self, run: Sequence[Entry], tried: Tried, end: int) -> list[tuple[Placement, ...]]:
+    def places(self, run: Sequence[Entry], tried: RunPlan, end: int) -> list[tuple[Placement, ...]]:
         """Return the placements of the first jobs of a run, as far as limits have room; none for the others."""
         places = [
             _numbered(_placements(tried.plan, at), each, tried.allocated[at]) if at < end and tried.fits[at] else ()
@@ -124,7 +124,7 @@ class Fit:
             places[at] = places[at][:within]
         return places
 
-    def undo(self, run: Sequence[Entry], tried: Tried, end: int) -> None:
+    def undo(self, run: Sequence[Entry], tried: RunPlan, end: int) -> None:
         """Release what the jobs of a run hold that do not start now, the last first."""
         snapshot = self.state.fleet.snapshot
         for at in range(len(run) - 1, -1, -1):

@@ -11,7 +11,7 @@ from seaway.scheduling.infeasibility_cache import InfeasibilityCache
 from seaway.scheduling.profile import Profile
 
 
-class Refused:
+class InfeasibleKinds:
     """Requests that do not fit since capacity was last released.
 
     Parameters
