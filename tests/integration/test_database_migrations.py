@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, Integer, MetaData, inspect
 
 from seaway.adapters.sqlalchemy import schema
@@ -49,14 +48,9 @@ def new_database(kind: str, tmp_path: Path, give_server: Callable[[str], Server]
 
 def upgraded(url: str, version: str, versions: Path) -> str:
     """Run made-up migrations up to a version, and add two rows to each table."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-    config.set_main_option("version_locations", str(versions))
-    config.set_main_option("path_separator", "newline")
     engines = open_engines(url)
     with engines.write.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, version)
+        command.upgrade(schema.alembic_config(connection, versions), version)
         schema.JOURNAL.drop(connection, checkfirst=True)
         fill(connection)
     engines.dispose()

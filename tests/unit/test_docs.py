@@ -112,7 +112,7 @@ def test_commands_on_pages_have_their_options(page: Path) -> None:
 
 def _has(words: Sequence[str], option: str) -> bool:
     """Report whether a command has an option, or the command line before it."""
-    command: Any = typer.main.get_command(make_app())
+    command: Any = _top()
     context, options = typer.Context(command), {"--help"}
     for word in ("", *words):
         found = command.get_command(context, word) if word and hasattr(command, "get_command") else None
@@ -121,6 +121,11 @@ def _has(words: Sequence[str], option: str) -> bool:
             context = typer.Context(command, parent=context)
             options |= {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     return option in options
+
+
+@cache
+def _top() -> Any:  # noqa: ANN401  # Typer has no public names for the classes of commands
+    return typer.main.get_command(make_app())
 
 
 @pytest.mark.parametrize("top", ["src", "benchmarks", "tools", "lab", "dashboards"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     Column,
@@ -26,6 +27,9 @@ from seaway.adapters.sqlalchemy.engines import answering, open_engines
 from seaway.adapters.sqlalchemy.tables import LEASE, METADATA
 from seaway.domain.errors import RejectedError, UnavailableError
 from seaway.domain.reasons import Reason
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 NEWEST = "0001"
 """Schema version after all migrations; versions increase."""
@@ -175,14 +179,20 @@ def _begin_journal(connection: Connection) -> bool:
 def _upgrade(connection: Connection) -> None:
     """Run the missing migrations."""
     from alembic import command
+
+    command.upgrade(alembic_config(connection, VERSIONS), "head")
+
+
+def alembic_config(connection: Connection, versions: Path) -> Config:
+    """Return the configuration with which Alembic runs the migrations of a folder."""
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.set_main_option("version_locations", str(VERSIONS).replace("%", "%%"))
+    config.set_main_option("version_locations", str(versions).replace("%", "%%"))
     config.set_main_option("path_separator", "newline")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return config
 
 
 @contextmanager

@@ -333,8 +333,8 @@ class ControlState(State):
 
     def _consider_stored(self, before: JobRecord | None, job: JobRecord) -> None:
         """Queue a job if it can be placed now. If only its state or reason was stored, it waits as before."""
-        waits = before is not None and job.id in self.waiting and not is_fresh(job) and not job.pair
-        if waits and before and job.spec is before.spec and _tries(job) == _tries(before):
+        same = before and job.spec is before.spec and _tries(job) == _tries(before)
+        if same and job.id in self.waiting and not is_fresh(job) and not job.pair:
             self.waiting.note_stored(job.id)
         else:
             self.consider(job.id)

@@ -265,7 +265,9 @@ class Trial:
         started
             Jobs that have waited and start now.
         """
-        return _side(self.before, self._unchanged), _side(self.state(), self.ahead, started)
+        after = self.state()
+        followed = self.ahead if after.follows(MAX_FOLLOWED) else None
+        return _side(self.before, self._unchanged), _side(after, followed, started)
 
     # What became of jobs.
 
@@ -326,8 +328,7 @@ class Trial:
 
 def _side(state: PlanState, ahead: Ahead | None, started: Sequence[Entry] = ()) -> Side:
     runs = running(state)
-    followed = ahead if state.follows(MAX_FOLLOWED) else None
-    return Side(state, runs, expected_starts(state, runs, followed, MAX_PLANNED), started)
+    return Side(state, runs, expected_starts(state, runs, ahead, MAX_PLANNED), started)
 
 
 def _differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:

@@ -346,11 +346,7 @@ class Reservations:
 
     def _competes(self, entry: Entry) -> bool:
         """Report whether a job that does not fit needs capacity that a reservation of a later job would take."""
-        return (
-            self._may_reserve(entry)
-            and self._state.backfill_of(entry.queue) is not Backfill.GREEDY
-            and self.of(entry.id) is None
-        )
+        return self._may_reserve(entry) and self._competes_in(entry.queue) and self.of(entry.id) is None
 
     def make(self, entry: Entry) -> None:
         """Compute the earliest possible placement of a job, and reserve the free capacity there."""

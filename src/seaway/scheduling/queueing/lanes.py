@@ -135,7 +135,8 @@ class LaneOrder:
     def put(self, lane: LaneName, first: FirstJob) -> None:
         """Add a lane, or change its first job."""
         tenants = self._lanes.setdefault(lane[0], {})
-        self._queues_in[self._pool_of(lane[0])] += not tenants
+        if not tenants:
+            self._queues_in[self._pool_of(lane[0])] += 1
         if tenants.get(lane[1]) != first:
             tenants[lane[1]] = first
             self._queues_of[lane[1]].add(lane[0])
